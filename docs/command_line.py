@@ -25,7 +25,7 @@ Generated from the help of the commands; plugins may add commands of their own.
 | 1 | a threshold, an assertion or a check failed, and none of the following |
 | 2 | wrong usage, unknown name, missing secret or data |
 | 3 | more errors than `--max-errors` allows |
-| 4 | stopped early: a fatal error, a cap, the disk, what else the operating system refuses, the source of items |
+| 4 | stopped early: a fatal error, a cap, a full disk or another refusal by the operating system, the source of items |
 | 70 | internal error |
 | 130 | interrupted, by Ctrl-C or SIGTERM |
 """

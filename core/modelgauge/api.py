@@ -79,7 +79,7 @@ class Runner:
         offline: never fetch data.
         dependencies: local files instead of declared data, by key or `TEST:KEY`.
         dependency_versions: versions that data must have, by key or `TEST:KEY`.
-        observers: get runs and items as they finish, beside the plugins that observe.
+        observers: get runs and items as they finish, in addition to plugins.
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
         max_test_items: measure this many items only; None for all.
@@ -201,7 +201,7 @@ class Runner:
             return [_planned(planner, work) for work in works]
 
     async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
-        """Do works whose names are resolved: the one path of `run`, `resume`, `rescore` and `evaluate`."""
+        """Run works whose names are resolved; `run`, `resume`, `rescore` and `evaluate` all end here."""
         inputs = self._all_inputs()
         named = {
             uid for one in works if one.respondent.given is None for uid in (one.test.uid, one.respondent.uid)
@@ -344,7 +344,7 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
         data_dir: where runs are looked up by id.
 
     Raises:
-        RecordError: there is none, or it holds several (then use `load_records`).
+        RecordError: there is no record, or there are several (then use `load_records`).
     """
     records = load_records(path, data_dir)
     if len(records) != 1:

@@ -73,7 +73,7 @@ class InputFileError(UsageError):
 
 
 class DatasetConflictError(UsageError):
-    """A data set has another version than the one that a new version was made from; the message names both."""
+    """A data set has a newer version than that from which a new version was made; the message names both."""
 
 
 class SettingsError(UsageError):
@@ -172,7 +172,7 @@ class CallError(ModelGaugeError):
 
 
 class WorkerLostError(CallError):
-    """Workers have ended whenever they worked on an item."""
+    """All workers that worked on an item died."""
 
 
 class CallTimeoutError(CallError):

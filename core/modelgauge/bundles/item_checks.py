@@ -126,14 +126,14 @@ def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
         of_each = record.repeat_measurements
     for measurements in of_each:
         for name, threshold in declared.thresholds.items():
-            said = measurements.get(f"{name}.passed")
+            passed = measurements.get(f"{name}.passed")
             if (
                 name in measurements
-                and said is not None
-                and bool(said) != threshold.is_reached(measurements[name])
+                and passed is not None
+                and bool(passed) != threshold.is_reached(measurements[name])
             ):
                 against = f"{measurements[name]:g}, its threshold {threshold.value:g}"
-                yield f"{name}.passed is {said:g}, where {name} is {against}"
+                yield f"{name}.passed is {passed:g}, where {name} is {against}"
 
 
 def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how: str) -> Iterator[str]:

@@ -143,13 +143,13 @@ def changed(folder: Path, manifest: BundleManifest, run: str) -> Iterator[str]:
     """Which files of a run are not what they were when the bundle was unpacked, each in words."""
     for file in RUN_FILES:
         name = f"{RUNS}/{run}/{file}"
-        said, path = manifest.files.get(name), folder / name
-        if (describe(path) if path.exists() else None) != said:
+        listed, path = manifest.files.get(name), folder / name
+        if (describe(path) if path.exists() else None) != listed:
             yield f"{file} is not what it was in the bundle: its SHA-256 is another"
 
 
-def _problems_of(path: Path, name: str, said: BundledFile) -> Iterator[str]:
-    if describe(path) != said:
+def _problems_of(path: Path, name: str, listed: BundledFile) -> Iterator[str]:
+    if describe(path) != listed:
         yield f"{name!r} is not what the manifest says: its SHA-256 is another"
     if path.name != MANIFEST:
         return

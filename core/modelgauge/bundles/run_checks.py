@@ -160,18 +160,18 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
 
 
 def _of_manifest(manifest: Mapping[str, Any], record: TestRecord) -> Iterator[str]:
-    said = record.model_dump(mode="json")
+    written = record.model_dump(mode="json")
     for name in _SAID_TWICE:
-        if name in manifest and said[name] and manifest[name] != said[name]:
+        if name in manifest and written[name] and manifest[name] != written[name]:
             yield f"{RECORD} and {MANIFEST} differ in {name}"
 
 
 def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> Iterator[str]:
     counts, ended = record.counts, record.failure is None and not record.cancelled
     for name in _OUTCOMES:
-        said, found = getattr(counts, name), tally.outcomes[name]
-        if said != found:
-            yield f"{RECORD} counts {said:,} {name}, and the journal has {found:,}"
+        written, found = getattr(counts, name), tally.outcomes[name]
+        if written != found:
+            yield f"{RECORD} counts {written:,} {name}, and the journal has {found:,}"
     if counts.items < items or (ended and record.sut_uid != GIVEN and counts.items != items):
         yield f"{RECORD} counts {counts.items:,} items, and the journal has {items:,}"
     answers, calls = tally.sut_calls.paid, counts.sut_calls.paid + counts.sut_calls.cached
@@ -217,8 +217,8 @@ def _check_results(
             others |= {name} & record.result.keys()
         elif differing:
             part = differing[0]
-            said, computed = getattr(found, part), getattr(mean, part)
-            made.add(f"the result {name} has the {part} {said}, and the items give {computed}")
+            written, computed = getattr(found, part), getattr(mean, part)
+            made.add(f"the result {name} has the {part} {written}, and the items give {computed}")
     if others:
         named = ", ".join(sorted(others))
         made.unchecked.append(f"Results that the test computes in its own way: {named}.")

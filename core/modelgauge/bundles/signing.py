@@ -38,7 +38,7 @@ def sign(folder: Path, key: Path) -> None:
 
 
 def who_signed(folder: Path, allowed_signers: Path | None) -> str:
-    """A sentence that says who signed a bundle, as far as that can be said.
+    """Return a sentence that says who signed a bundle, as far as it is known.
 
     Args:
         folder: of the unpacked bundle.

@@ -45,10 +45,10 @@ class ResponseCache(Protocol):
     # what the engine uses
 
     def get(self, digest: str) -> str | None:
-        """The JSON text of a response; None where there is none."""
+        """Return the JSON text of a response; None if it is not stored."""
 
     def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing."""
+        """Return the JSON texts of stored responses; damaged responses are quarantined, and count as missing."""
         ...
 
     def put_many(self, entries: Sequence[Entry]) -> None:

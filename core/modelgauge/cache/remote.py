@@ -31,7 +31,7 @@ _PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 class RemoteCache(ABC):
-    """A `ResponseCache` on a server. Subclasses say how that store is asked; nothing else differs between stores.
+    """A `ResponseCache` on a server. Subclasses define how to read and write the store.
 
     All methods that subclasses implement run one at a time, whatever the thread, and only after `connect`. They raise
     what their client raises. A store keeps bytes, into which it does not look.
@@ -70,7 +70,7 @@ class RemoteCache(ABC):
 
     @abstractmethod
     def connect(self) -> None:
-        """Connect, for the first time or anew, and make the tables, say, where they are missing.
+        """Connect or reconnect, and make what is missing in the store, such as tables.
 
         Raises:
             CacheError: the store was written by a later version, or does not keep what it is given.
@@ -135,15 +135,15 @@ class RemoteCache(ABC):
     # --- what the engine uses ---------------------------------------------------------------------------------
 
     def get(self, digest: str) -> str | None:
-        """The JSON text of a response; None where there is none."""
+        """Return the JSON text of a response; None if it is not stored."""
         return self.get_many([digest]).get(digest)
 
     def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing."""
+        """Return the JSON texts of stored responses; damaged responses are quarantined, and count as missing."""
         return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
 
     def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
-        """The entries of these keys that are there; damaged ones are quarantined, and count as missing."""
+        """Return the stored entries of these keys; damaged entries are quarantined, and count as missing."""
         wanted, found = iter(digests), {}
         while group := list(islice(wanted, _GROUP)):
             for entry in self._sound(self._do(partial(self.read, group))):

@@ -89,11 +89,11 @@ class DiskCache(CacheFolder):
     # --- what the engine uses -------------------------------------------------------------------------------
 
     def get(self, digest: str) -> str | None:
-        """The JSON text of a response; None where there is none; see `get_many`."""
+        """Return the JSON text of a response; None if it is not stored; see `get_many`."""
         return self.get_many([digest]).get(digest)
 
     def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing.
+        """Return the JSON texts of stored responses; damaged responses are quarantined, and count as missing.
 
         Raises:
             CacheError: the database cannot be read.

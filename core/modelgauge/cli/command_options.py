@@ -104,7 +104,7 @@ def program_options(*, hidden: bool) -> Callable[[F], F]:
             is_eager=True,
             hidden=hidden,
             callback=_set_log_level,
-            help="What is logged to stderr.  [default: warning]",
+            help="The lowest level that is logged to stderr.  [default: warning]",
         ),
     )
 
@@ -153,7 +153,7 @@ no_report_option = click.option(
     default=None,
     expose_value=False,
     callback=_configure,
-    help="Write no report.html, the page of a run, into its folder.",
+    help="Do not write report.html, the page of a run, into its folder.",
 )
 cache_option = together(
     click.option(
@@ -162,7 +162,7 @@ cache_option = together(
     heading=CALLS,
 )
 verbose_option = click.option(
-    "-v", "--verbose", is_flag=True, help="Of several runs, show the details of each below their table."
+    "-v", "--verbose", is_flag=True, help="Show the details of each run below the table of several runs."
 )
 judge_option = click.option(
     "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
@@ -170,12 +170,12 @@ judge_option = click.option(
 
 
 prompt_options = together(
-    click.option("--prompt", metavar="TEXT", help="What the SUT is asked."),
+    click.option("--prompt", metavar="TEXT", help="The prompt for the SUT."),
     click.option(
         "--chat",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help='A chat instead: JSON, a list of {"role": ..., "content": ...}.',
+        help='A chat instead of a prompt: JSON, a list of {"role": ..., "content": ...}.',
     ),
 )
 context_option = click.option(
@@ -241,7 +241,7 @@ _SUT_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "NUMBER",
         "help": "Penalty for tokens by how often they occurred.",
     },
-    "--random": {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."},
+    "--random": {"metavar": "SEED", "help": "A seed, or any text; another value makes another request."},
     "--top-logprobs": {
         "type": _value(whole_number(0)),
         "metavar": "N",
@@ -251,7 +251,7 @@ _SUT_OPTIONS: dict[str, dict[str, Any]] = {
         "type": click.Path(path_type=Path),
         "metavar": "FILE",
         "callback": _schema,
-        "help": "A file with the JSON Schema that completions shall fit.",
+        "help": "A file with a JSON Schema for the completions.",
     },
 }
 _SUT_OPTION_NAMES = [names.split()[-1].lstrip("-").replace("-", "_") for names in _SUT_OPTIONS]
@@ -320,7 +320,7 @@ data_options = together(
         callback=_mapping,
         multiple=True,
         metavar="KEY=HASH",
-        help="Demand this version (SHA-256) of a test's data.",
+        help="Require this version (SHA-256) of a test's data.",
     ),
     heading=DATA,
 )

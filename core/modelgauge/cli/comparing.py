@@ -48,13 +48,13 @@ gate_options = together(
     click.option(
         "--fail-if-worse",
         is_flag=True,
-        help="Exit with 1 where a candidate is significantly worse than the baseline, after adjustment.",
+        help="Exit with 1 if a candidate is significantly worse than the baseline, after adjustment.",
     ),
     click.option(
         "--require-not-worse",
         type=click.FloatRange(min=0, min_open=True),
         metavar="MARGIN",
-        help="Exit with 1 unless it is shown that no candidate is worse by MARGIN or more, in units of the "
+        help="Exit with 1 unless the items show that no candidate is worse by MARGIN or more, in units of the "
         "measurement: 0.01 for one point.",
     ),
     click.option(
@@ -62,7 +62,7 @@ gate_options = together(
         multiple=True,
         callback=parsed_by("modelgauge.data.conditions:Condition"),
         metavar="CONDITION",
-        help='Exit with 1 where this is true of a candidate, over the paired items: "accuracy < 0.9"; repeatable.',
+        help='Exit with 1 if this holds for a candidate over the paired items: "accuracy < 0.9"; repeatable.',
     ),
     heading="Gates",
 )
@@ -186,11 +186,11 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         for mean in found.macro
         if mean.measurement in {row.measurement for row in rows}
     ]
-    said = list(answers(found.replaced(comparisons=rows, macro=means)))
+    sentences = list(answers(found.replaced(comparisons=rows, macro=means)))
     return (
-        [*said, f"Adjusted for {found.family:,} comparisons; intervals are not."]
+        [*sentences, f"Adjusted for {found.family:,} comparisons; intervals are not."]
         if found.family > 1
-        else said
+        else sentences
     )
 
 
@@ -211,8 +211,8 @@ baseline_options = together(
     click.option(
         "--baseline",
         metavar="RUN",
-        help="Afterwards compare with this run: an id, a folder, a file of --output-file, or `latest`, which is the "
-        "newest one before this command. Of several SUTs, the one that is measured again is the baseline.",
+        help="Compare with this run afterwards: an id, a folder, a file of --output-file, or `latest`, the newest run "
+        "before this command. If it has several SUTs, the SUT that is measured again is the baseline.",
     ),
     gate_options,
     declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),

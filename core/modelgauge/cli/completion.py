@@ -45,8 +45,8 @@ _RUN_METAVARS = ("RUN", "BASELINE", "CANDIDATE", "A B")
 def completion(app: App, /, *, shell: str) -> None:
     """Print the script that completes commands, options, names and runs at the Tab key.
 
-    Let your shell load it when it starts, by a line of its own file or by a file in its folder of completions. The
-    script asks modelgauge itself, so it knows what is installed now, and needs no update.
+    Load it when your shell starts, by a line in its start-up file or a file in its folder of completions. The script
+    asks modelgauge itself, so it knows what is installed now, and needs no update.
 
     \b
     Examples:

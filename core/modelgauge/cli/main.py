@@ -18,14 +18,14 @@ COMMANDS = {
     for section, commands in {
         "Run": {
             "run-test": ("measure:run_test", "Run tests on SUTs."),
-            "run": ("measure:run", "Run what a file says: tests, SUTs, options, thresholds."),
+            "run": ("measure:run", "Run what a file describes: tests, SUTs, options, thresholds."),
             "resume": ("rerun:resume", "Continue a run that was stopped."),
             "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
-            "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
-            "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
+            "run-sut": ("run_one:run_sut", "Ask a SUT one prompt, and show request and response."),
+            "run-annotator": ("run_one:run_annotator", "Let an annotator judge one completion."),
             "list-items": ("listing:list_items", "Show every prompt that a test will send."),
             "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
-            "runs": ("runs:runs", "List the runs that were made."),
+            "runs": ("runs:runs", "List recorded runs."),
             "show": ("show:show", "Show a run: its results, items and failures."),
             "report": ("report:report", "Write the page of runs: an HTML file."),
             "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
@@ -50,7 +50,7 @@ COMMANDS = {
             "list-metrics": ("listing:list_metrics", "List the metrics."),
             "list-secrets": (
                 "listing:list_secrets",
-                "List the secrets that plugins want, and where to get them.",
+                "List the secrets that plugins use, and where to get them.",
             ),
             "datasets": ("datasets:datasets", "List, show, validate or compare data sets of goldens."),
             "plugins": ("plugins:plugins", "List the plugins, and what is wrong with them."),

@@ -79,7 +79,7 @@ report_options = together(
         metavar="N|P%",
         default="0",
         show_default=True,
-        help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
+        help="Exit with 3 if more items or repeats of a run fail: a number, or a percentage of its items.",
     ),
     threshold_option,
     click.option(
@@ -102,7 +102,7 @@ report_options = together(
 class RunObserver:
     """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished.
 
-    It writes the page of a run at its end, before plugins are told, so that they find it in the run's folder.
+    It writes the page of a run before plugins hear of its end, so that they find it in the run's folder.
 
     Args:
         app: of this invocation.

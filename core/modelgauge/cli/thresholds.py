@@ -36,8 +36,8 @@ threshold_option = click.option(
     multiple=True,
     callback=parsed_by("modelgauge.runs.result_thresholds:ResultThreshold"),
     metavar="[TEST:]RESULT=N",
-    help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
-    "TEST is a test or a pattern, whose threshold comes before that for all, or a group, for its mean; repeatable.",
+    help="Exit with 1 if a result is below N (above N, if lower is better), such as accuracy=0.8. TEST is a test, a "
+    "pattern, or a group for its mean; a threshold with TEST overrides one without; repeatable.",
 )
 
 

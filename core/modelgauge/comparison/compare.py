@@ -62,7 +62,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
     """Compare the systems of runs with that of the first run, as far as they were measured by a test of its.
 
     Args:
-        runs: of any tests and SUTs; the same one only once.
+        runs: of any tests and SUTs, each run once.
 
     Returns:
         None where no two of them can be compared.
@@ -86,13 +86,13 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         UnknownNameError: an option names a measurement that no test has.
         InvalidOptionError: the margin is no part of a measurement's range.
         InvalidDataError: a value is outside its range.
-        RecordError: no measurement is there on both sides.
+        RecordError: the sides have no measurement in common.
     """
     names = _names(runs, options)
-    said: dict[str, Direction] = dict.fromkeys(options.lower_is_better, "lower")
-    said |= dict.fromkeys(options.higher_is_better, "higher")
+    wanted: dict[str, Direction] = dict.fromkeys(options.lower_is_better, "lower")
+    wanted |= dict.fromkeys(options.higher_is_better, "higher")
     all_items = [
-        replace(_with_failed_sides(items), directions={**items.directions, **said}) for items in runs.items
+        replace(_with_failed_sides(items), directions={**items.directions, **wanted}) for items in runs.items
     ]
     pairs = [
         (items, name)

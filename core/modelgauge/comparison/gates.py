@@ -1,4 +1,4 @@
-"""Gates: what a comparison must show for a build to pass. How a failed one is reported is the business of callers."""
+"""Gates: what a comparison must show for a build to pass. Callers report failed gates."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from modelgauge.errors import InvalidOptionError
 
 
 class GateOutcome(Frozen):
-    """What a gate says of one measurement of one candidate.
+    """The outcome of a gate for one measurement of one candidate.
 
     Args:
         gate: as it was asked for: `--fail-if-worse`.
@@ -60,8 +60,8 @@ class Gates:
         """What each gate says of each measurement that it concerns.
 
         Raises:
-            InvalidOptionError: a gate would have to know which values of a measurement are the better ones, or names a
-                measurement that was not compared.
+            InvalidOptionError: a gate needs the direction of a measurement, which is unknown, or names a measurement
+                that was not compared.
         """
         rows = comparison.comparisons
         for condition in self.fail_if:
@@ -123,8 +123,10 @@ def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutco
             gate, row, f"no item of {row.candidate} was paired that could show it", passed=False
         )
     passed = bool(found.not_worse)
-    said = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
-    return GateOutcome.of(gate, row, f"{said}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed)
+    statement = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
+    return GateOutcome.of(
+        gate, row, f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed
+    )
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:

@@ -26,7 +26,7 @@ def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[Rec
         data_dir: where runs are looked up by id; by default what the settings say.
 
     Raises:
-        RecordError: there is none, or one of them cannot be read.
+        RecordError: there is no run, or a run cannot be read.
     """
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     if isinstance(given, TestRecord):
@@ -49,10 +49,10 @@ def _of_record(record: TestRecord, data_dir: Path) -> RecordedRun:
 
 
 def named_run(given: Given, data_dir: str | Path | None = None) -> RecordedRun:
-    """The only run that is meant; arguments as for `named_runs`.
+    """Return the only run that a name means; for the arguments see `named_runs`.
 
     Raises:
-        RecordError: there is none, there are several, or it cannot be read.
+        RecordError: there is no run, there are several, or it cannot be read.
     """
     runs = named_runs(given, data_dir)
     if len(runs) > 1:
@@ -62,14 +62,14 @@ def named_run(given: Given, data_dir: str | Path | None = None) -> RecordedRun:
 
 
 def chosen_measurements(common: Sequence[str], named: Sequence[str]) -> tuple[str, ...]:
-    """The measurements that a caller names, or the only one.
+    """Return the measurements that a caller names, or the only measurement.
 
     Args:
         common: what all runs have.
-        named: by the caller; nothing for the only one.
+        named: by the caller; empty for the only measurement.
 
     Raises:
-        UnknownNameError: one is not there, or none is named and there is not exactly one.
+        UnknownNameError: a named measurement is missing, or none is named and there is not exactly one.
     """
     names = tuple(dict.fromkeys(named)) or tuple(common)
     missing = next((name for name in names if name not in common), None)

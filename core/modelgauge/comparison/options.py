@@ -38,24 +38,25 @@ class CompareOptions:
 
     Args:
         data_dir: The folder of runs; by default what the settings say.
-        baseline_sut: The SUT that is the baseline, by its label or uid, of those that its runs measured; the others are
-            compared with it where no candidate is named.
-        match: Pair items by this key: id, source, name, input, or a field of their contexts. By default the first of
-            these that pairs any and is unique on both sides.
-        allow: Compare although the runs differ in this: data, targets, reduction, thresholds, judge or test;
+        baseline_sut: The baseline's SUT, by its label or uid, if its runs measured several; without a CANDIDATE, the
+            others are compared with it.
+        match: Pair items by this key: id, source, name, input, or a field of their contexts. By default the first key
+            that pairs items and is unique on both sides.
+        allow: Compare even if the runs differ in this: data, targets, reduction, thresholds, judge or test;
             repeatable.
-        measurements: Compare this measurement only; repeatable. Each one more makes the others harder to tell.
-        lower_is_better: The measurement of this name is better the lower it is; repeatable.
-        higher_is_better: The measurement of this name is better the higher it is; repeatable.
-        group_by: Compare by the values of this field of the items' contexts too, and test whether the groups differ.
-        test: How p values are found: permutation, wilcoxon or bootstrap. By default by McNemar's test for right and
-            wrong, by Student's t for numbers, clustered where items are.
+        measurements: Compare only this measurement; repeatable. Each further measurement makes differences harder to
+            find.
+        lower_is_better: Treat lower values of this measurement as better; repeatable.
+        higher_is_better: Treat higher values of this measurement as better; repeatable.
+        group_by: Also compare for each value of this field of the items' contexts, and test whether the groups differ.
+        test: How p values are computed: permutation, wilcoxon or bootstrap. By default McNemar's test for right and
+            wrong, Student's t for numbers; clustered if items are.
         alpha: An adjusted p value below this is a finding.
         margin: Test whether a difference is smaller than this, in units of the measurement: 0.01 for one point.
-        seed: What permutations and draws depend on.
+        seed: The seed of permutations and random draws.
 
     Raises:
-        InvalidOptionError: one cannot be what was given.
+        InvalidOptionError: an option cannot have the given value.
     """
 
     data_dir: str | Path | None = option(None, "items", FOLDER)  # noqa: RUF009  it makes a field
@@ -73,10 +74,10 @@ class CompareOptions:
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """The options that a caller gave by name; a text stands for a list of one.
+        """Make options of keyword arguments; a text stands for a list with that text.
 
         Raises:
-            InvalidOptionError: one does not exist, or cannot be what was given.
+            InvalidOptionError: an option does not exist, or cannot have the given value.
         """
         for name in given:
             if name not in OPTIONS:

@@ -18,14 +18,14 @@ from modelgauge.wording.phrases import beginning
 _MOST_ROWS = 50  # in a notebook
 Interval = tuple[FiniteFloat, FiniteFloat]
 Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse", "cannot_tell"]
-"""What can be said of a candidate: "higher" and "lower" where the direction of the measurement is unknown."""
+"""A verdict on a candidate: "higher" and "lower" if the direction of the measurement is unknown."""
 
 
 class System(Frozen):
     """One side of a comparison: a SUT or an app, by the runs that measured it.
 
     Args:
-        label: what tables call it; no two systems of a comparison share one.
+        label: its name in tables, unique in a comparison.
         sut_uid: the SUT of its runs.
         runs: for each test (or data set) the id of the run.
         given: the run, invocation or file as the caller named it.
@@ -45,7 +45,7 @@ class GroupDifference(Frozen):
         n_paired: its items that both systems have a value for.
         baseline_value: the baseline's mean.
         candidate_value: the candidate's mean.
-        difference: candidate less baseline.
+        difference: candidate minus baseline.
         stderr: of the difference; None where it is not known.
         interval: the difference's 95 % confidence interval.
         interval_kind: its method.
@@ -110,7 +110,7 @@ class MeasurementComparison(Frozen):
         n_failed_candidate: those that have none on the candidate's; what both sides lack is in both numbers.
         baseline_value: the baseline's mean over the paired items.
         candidate_value: the candidate's mean over the paired items.
-        difference: candidate less baseline.
+        difference: candidate minus baseline.
         stderr: of the difference, from the paired differences; None where they do not spread.
         stderr_unpaired: as it would be on two separate samples of items.
         correlation: of the two systems' values over the items; None where one system's are all equal.
@@ -128,7 +128,7 @@ class MeasurementComparison(Frozen):
         bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds, where items are missing.
         mde: the smallest true difference that such a comparison finds 4 times in 5.
         n_clusters: how many independent clusters the items form; None where every item stands for itself.
-        direction: which values are the better ones; None where the run does not say.
+        direction: which values are better; None if the run does not say.
         value_range: the lowest and the highest possible value; None where they are not known.
         equivalence: equivalence and non-inferiority; None where no margin was given.
         groups: the differences by group, where groups were asked for.
@@ -137,7 +137,7 @@ class MeasurementComparison(Frozen):
         p_interaction_adjusted: the same, adjusted for the family.
         groups_text: whether the difference is the same in all groups, as a sentence; None without groups.
         repeats: the variance between items and within them; None where prompts were asked once.
-        verdict: what can be said of the candidate.
+        verdict: the verdict on the candidate.
         verdict_text: the same as a sentence.
     """
 
@@ -190,14 +190,14 @@ class MacroComparison(Frozen):
         candidate: the label of the candidate.
         tests: the tests.
         difference: the mean of their differences, all tests alike.
-        stderr: its standard error; None where that of a test is not known. For a test without a spread it is the one
-            that belongs to its interval.
+        stderr: its standard error; None where that of a test is not known. For a test without a spread it is computed
+            from its interval.
         interval: its 95 % confidence interval, not adjusted.
         p_value: two-sided, that the true mean is 0, by the normal distribution.
         p_adjusted: `p_value` adjusted for the family by Holm's method.
-        direction: which values are the better ones; None where the runs do not say.
+        direction: which values are better; None if the runs do not say.
         value_range: the lowest and the highest possible value; None where they are not known.
-        verdict: what can be said of the candidate on average.
+        verdict: the verdict on the candidate, on average.
         verdict_text: the same as a sentence.
     """
 
@@ -236,9 +236,9 @@ class LeaderboardTable(Frozen):
         test: the test (or data set).
         measurement: its name.
         n: how many items all of the systems have a value for.
-        direction: which values are the better ones; None where the runs do not say: then the highest value is first.
+        direction: which values are better; None if the runs do not say: then the highest value is first.
         systems: best first.
-        groups: the labels of systems that cannot be told apart, best first; a system may be in several.
+        groups: the labels of indistinguishable systems, best first; a system may be in several.
         intervals: for each pair (first, second, low, high): the interval of first less second; all hold together with
             confidence 1 - alpha.
     """
@@ -253,7 +253,7 @@ class LeaderboardTable(Frozen):
 
 
 class Differing(Frozen):
-    """Something in which two compared runs differ, beside their answers.
+    """A difference between two compared runs, other than their answers.
 
     Args:
         test: the test (or data set).
@@ -323,7 +323,7 @@ class Comparison(Frozen):
             tests; measurements with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, where there are two tests or more.
-        leaderboard: one for each test and measurement, where there are three systems or more.
+        leaderboard: for each test and measurement, if there are three systems or more.
         differs: in what else the runs differ.
         notes: what a reader should know besides.
     """

@@ -1,7 +1,7 @@
 """Verdicts: what a comparison allows to say of the candidate, as one word and as sentences for any reader.
 
-A difference is a finding where its adjusted p value is below alpha. Else the sentence says that nothing can be told and
-which difference would have been found: "not significant" is never "equal".
+A difference is a finding where its adjusted p value is below alpha. Else the sentence says "cannot tell", and which
+difference would have been found: "not significant" is never "equal".
 """
 
 import math
@@ -87,10 +87,10 @@ class FamilyVerdicts:
                 f"{row.candidate} is not worse than {self.baseline} by {amounts.in_full(margin.margin)} or more"
                 f"{amounts.between(margin.interval)}; whether it is better cannot be told."
             )
-        said = f"{self._found(row, verdict, amounts)}."
+        sentence = f"{self._found(row, verdict, amounts)}."
         if margin is not None and margin.equivalent:
-            said += f" That is less than the margin of {amounts.in_full(margin.margin)}."
-        return said + self._unadjusted(row)
+            sentence += f" That is less than the margin of {amounts.in_full(margin.margin)}."
+        return sentence + self._unadjusted(row)
 
     def _found(
         self, row: MeasurementComparison | MacroComparison, verdict: Verdict, amounts: "_Amounts"
@@ -112,20 +112,20 @@ class FamilyVerdicts:
         return (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * stderr
 
     def _cannot_tell(self, row: MeasurementComparison, amounts: "_Amounts") -> str:
-        said = self._whether(row)
+        sentence = self._whether(row)
         if row.difference is None:
-            return f"{said}: no item has a value of both."
+            return f"{sentence}: no item has a value of both."
         if row.stderr is None:
-            return f"{said}: {_without_spread(row, amounts)}."
+            return f"{sentence}: {_without_spread(row, amounts)}."
         mde, units = self._mde(row.stderr), row.n_paired if row.n_clusters is None else row.n_clusters
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
         too_few = 2.0 ** (1 - units) >= self.alpha / max(1, self.family)  # even with all of them on one side
         found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
         if too_few or mde > width:
             found = "with so few items hardly any difference would be found"
-        said += f" ({amounts.observed(row.difference, row.interval)}): {found}."
+        sentence += f" ({amounts.observed(row.difference, row.interval)}): {found}."
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
-        return f"{said}{self.of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
+        return f"{sentence}{self.of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
     def _unadjusted(self, row: MeasurementComparison | MacroComparison) -> str:
         if self.family < 2 or row.interval is None:
@@ -177,7 +177,7 @@ class _Amounts:
         return f"{shown} point{'s' if shown not in ('1', '-1') else ''}" if self._in_points else shown
 
     def between(self, interval: Interval | None, form: str = " ({})") -> str:
-        """An interval, or nothing where there is none."""
+        """Return an interval as text; empty if there is none."""
         return "" if interval is None else form.format(" to ".join(map(self.number, interval)))
 
     def observed(self, difference: float, interval: Interval | None) -> str:
@@ -187,17 +187,17 @@ class _Amounts:
 def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
     """Why there is no standard error, and the interval, where there is one without it."""
     alike = "have equal values" if row.ties == row.n_paired else "differ alike"
-    said = f"they {alike} on {_counted(row.n_paired, 'item')}"
+    sentence = f"they {alike} on {_counted(row.n_paired, 'item')}"
     if row.n_clusters is not None:
-        said += f" in {row.n_clusters:,} clusters"
+        sentence += f" in {row.n_clusters:,} clusters"
     if row.n_paired == 1:
-        said = "there is one item only"
+        sentence = "there is one item only"
     elif row.n_clusters == 1:
-        said = "all items belong together, like one item"
+        sentence = "all items belong together, like one item"
     if row.interval is None:
-        return f"{said}, which does not say how much others vary"
+        return f"{sentence}, which does not say how much others vary"
     low, high = row.interval
-    return f"{said}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
+    return f"{sentence}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
 
 
 def _of_missing_items(row: MeasurementComparison) -> str:
@@ -206,13 +206,11 @@ def _of_missing_items(row: MeasurementComparison) -> str:
         return ""
     every = row.n_paired + row.n_failed
     are, them = ("is", "it") if row.n_failed == 1 else ("are", "them")
-    said = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {are} left out"
+    sentence = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {are} left out"
     if row.bounds is None:
-        return f"{said}."
+        return f"{sentence}."
     amounts, (low, high) = _Amounts(row), row.bounds
-    return (
-        f"{said}; with {them} the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
-    )
+    return f"{sentence}; with {them} the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
 
 
 def _counted(number: int, thing: str) -> str:

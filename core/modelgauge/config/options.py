@@ -95,7 +95,7 @@ def truth(text: str) -> bool:
 
 
 def is_number(value: object, kind: Any = int | float) -> bool:
-    """Whether a value is a number of a kind; True and False are none."""
+    """Whether a value is a number of a kind; True and False are not numbers."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -114,7 +114,7 @@ class OptionInfo(NamedTuple):
     """Default, group, values and help of an option.
 
     Args:
-        default: without it; None where there is none that is always the same.
+        default: the value without the option; None if there is no fixed default.
         group: what it concerns; which groups there are says the class that has the option.
         values: what it may be; where the default is a tuple, what each part of it may be.
         metavar: what stands for its value in the help of commands; None where no command has it.

@@ -41,10 +41,10 @@ class Redactor:
     """Replaces every known secret value by `[secret SCOPE.KEY]`, in any case and in its usual encodings.
 
     Where no secret stands in a text, a call costs a substring search for each form; without secrets, next to nothing.
-    Values shorter than eight characters, and words of up to eleven letters (`EMPTY`), are replaced only where
-    secrets stand: after `Bearer`, `Basic` or `Token`, in a header's value and in the userinfo of a URL. Elsewhere they
-    cannot be told from ordinary text. Of a longer value a piece is replaced too, where a text was cut within it.
-    Safe to use from several threads.
+    Values shorter than eight characters, and words of up to eleven letters (`EMPTY`), are replaced only where secrets
+    stand: after `Bearer`, `Basic` or `Token`, in a header's value and in the userinfo of a URL. Elsewhere they look
+    like ordinary text. Of a longer value a piece is replaced too, where a text was cut within it. Safe to use from
+    several threads.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Redactor:
 
         Args:
             name: what stands in its place, `SCOPE.KEY`.
-            value: what must never be seen; an empty one is ignored.
+            value: the secret; an empty value is ignored.
         """
         with self._adding:
             new = {form: name for form in _forms(value) if form not in self._names}

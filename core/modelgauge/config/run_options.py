@@ -69,35 +69,36 @@ class RunOptions:
     Args:
         data_dir: The folder of runs, cache and external data.
         runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
-        cache: Where responses are kept, so that none is paid twice: a folder, or the URL of a server
-            (postgresql://…, redis://…) that several machines share; by default `cache` in data_dir.
+        cache: Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines
+            share (postgresql://…, redis://…); by default `cache` in data_dir.
         caching: False asks for every answer again, and keeps none.
-        identifier: What you call this run.
+        identifier: A name for this run.
         hyperparameters: What the app that is measured was set to; JSON, for the record.
-        max_test_items: Measure this many items only, the same ones each time for one seed; 10 of them are among 100.
-        seed: What the choice of items depends on.
+        max_test_items: Measure only this many items, which the seed chooses; a smaller choice is part of a larger
+            choice.
+        seed: The seed of the choice of items.
         item_range: Measure the items of these places only, the second left out: (0, 500) for the first 500. What a
             process measures of a run that several share.
-        repeats: Ask each prompt this many times, each time for an answer of its own.
+        repeats: Ask each prompt this many times, each time for a new answer.
         reduce: How the measurements of the repeats become one: mean, majority, max or pass@K.
-        cluster: Items with equal values in this field of their context, or column of the data set, are not
-            independent: make intervals that allow for it. Items without the field stand for themselves.
-        finite: Make intervals about the items of this very test, not about all items like these.
+        cluster: Make intervals that treat items with equal values in this field of their context, or column of the
+            data set, as dependent. An item without the field is a cluster by itself.
+        finite: Make intervals for the items of this test only, not for all items like these.
         first_repeat: The number of the first repeat of all that is asked, judges too: what was answered for one number
             is not taken from the cache for another.
         sut_options: Laid over the options of each prompt.
-        executor: Who works on the items: local, this process; processes, several of this machine; or that of a plugin,
-            with its own options behind its name: 'ray?address=HOST:6379&gpus=1'.
-        workers: How many workers the executor has; by default it knows best, processes one for each processor.
+        executor: What works on the items: local (this process), processes (several on this machine), or the executor
+            of a plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.
+        workers: Number of workers; by default the executor chooses: processes has one for each processor.
         concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
-        max_retries: Further attempts after a failed one; 0 for none at all. Attempts that a rate limit refuses, or that
-            find no server, are made again without being counted.
+        max_retries: Further attempts after a failed attempt; 0 for none at all. Attempts that meet a rate limit or an
+            unreachable server do not count.
         attempt_timeout: Seconds for one attempt of a call.
-        call_timeout: Seconds for all attempts of a call with the pauses between them. As long is waited for a server
-            that cannot be reached any more, and for the answer to a call that another process makes.
+        call_timeout: Seconds for all attempts of a call and the pauses between them. It is also the longest wait for a
+            server that became unreachable, and for the answer to a call that another process makes.
         requests_per_minute: Most requests a minute of each SUT; 0.5 for one in two minutes.
         tokens_per_minute: Most tokens a minute of each SUT, as it reports them.
-        max_calls: Stop after this many calls; 0 for the cache alone.
+        max_calls: Stop after this many calls; 0 uses the cache only.
         max_tokens_total: Stop when SUTs have reported this many tokens.
         max_cost: Stop when SUTs have reported a cost of this many US dollars.
         grace: Seconds that calls under way get when the run is interrupted.
@@ -106,7 +107,7 @@ class RunOptions:
         first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
 
     Raises:
-        InvalidOptionError: one cannot be what was given.
+        InvalidOptionError: an option cannot have the given value.
     """
 
     data_dir: Path = option(Path("run_data"), "storage", FOLDER)  # noqa: RUF009  it makes a field

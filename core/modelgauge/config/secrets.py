@@ -1,4 +1,4 @@
-"""Secrets: how plugins declare them, where they are found, and how all missing ones are named at once.
+"""Secrets: how plugins declare them, where they are looked up, and one error that names all missing secrets.
 
 A plugin writes a subclass of `RequiredSecret` or `OptionalSecret` and registers `InjectSecret` of it; the
 constructor receives an instance and reads `.value`. Taking values out of texts is in `redaction.py`.
@@ -40,7 +40,7 @@ class SecretDescription:
     Args:
         scope: whose secret it is, a provider or a plugin: the table in `secrets.toml`.
         key: its name there.
-        instructions: where to get one, a sentence or a URL.
+        instructions: where to get the secret, a sentence or a URL.
         env: environment variables to look in first, in order; one may be given as a plain text.
         only_env: whether it is looked for in `env` alone.
     """
@@ -76,7 +76,7 @@ class SecretDescription:
 
 
 class Secret:
-    """Base of `RequiredSecret` and `OptionalSecret`: a value that shows itself to nobody but `.value`.
+    """Base of `RequiredSecret` and `OptionalSecret`: only `.value` shows the secret.
 
     Printing, formatting, `vars` and JSON never show it, and pickling is refused.
     """
@@ -284,7 +284,7 @@ class SecretStore:
             raise self._missing_error(missing)
 
     def missing(self, secrets: Iterable[type[Secret]]) -> list[SecretDescription]:
-        """The required ones among these that are nowhere, each once, in order."""
+        """Return the required secrets among these that are found nowhere, each once, in order."""
         wanted = {
             secret.description().name: secret for secret in secrets if issubclass(secret, RequiredSecret)
         }

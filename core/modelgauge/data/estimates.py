@@ -20,9 +20,9 @@ class Estimate(Frozen):
         n: how many items it rests on.
         stderr: its standard error; None where it cannot be known (one item, say, or values that are all equal).
         interval: its 95 % confidence interval, (low, high).
-        bounds: (worst, best): the value if every missing item (one that could not be scored, or that a run did
-            not get to before it stopped) were worst, or best; None where the test declares no range for the
-            measurement, or nobody knows how many items are missing.
+        bounds: (worst, best): the value if every missing item (it could not be scored, or a stopped run did not reach
+            it) were worst, or best; None if the test declares no range for the measurement, or the number of missing
+            items is unknown.
         reduction: how the repeats of an item became one number, where that is not their mean: "pass@2".
         interval_kind: the method of the interval, such as "wilson"; None where there is no interval.
         n_clusters: how many independent clusters the items form; None where every item stands for itself.

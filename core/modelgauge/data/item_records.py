@@ -1,4 +1,4 @@
-"""What a run leaves behind of each item: its record, scored or failed, as a line of the journal has it."""
+"""The record that a run writes for each item, scored or failed: a line of the journal."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -86,7 +86,7 @@ class TestItemRecord(Frozen):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """What the app did while it answered, where it is an observed one."""
+        """The spans of an observed app while it answered."""
         return _spans(self.interactions)
 
 
@@ -136,12 +136,12 @@ class TestItemExceptionRecord(Frozen):
 
     @property
     def failures(self) -> tuple["TestItemExceptionRecord"]:
-        """The failure of the whole item, as the only one."""
+        """The one failure, of the whole item."""
         return (self,)
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """What the app did, where it is an observed one: first in the uses that were completed."""
+        """The spans of an observed app, those of completed uses first."""
         failed = (span for trace in self.traces for span in trace.spans)
         return (*_spans(self.interactions), *failed)
 
@@ -175,7 +175,7 @@ def outcome_of(record: ItemRecord) -> Outcome:
 def outcome(
     kind: str, measurements: Mapping[str, float], binary: Collection[str], *, has_failures: bool
 ) -> Outcome:
-    """What became of an item, by its record: "wrong" where its first measurement is right or wrong, and wrong.
+    """The outcome of an item, by its record: "wrong" if its first measurement is a right-or-wrong that is wrong.
 
     Args:
         kind: "item" where it was scored.
@@ -205,7 +205,7 @@ def item_from_json(line: bytes, where: str) -> ItemRecord:
         where: file and line, for messages.
 
     Raises:
-        RecordError: it is none; the message names file and line.
+        RecordError: the JSON is not an item record; the message names file and line.
     """
     try:  # the quick way, for all but damaged lines and those of other versions
         cls = TestItemRecord if line.startswith(_SCORED) else TestItemExceptionRecord

@@ -124,7 +124,7 @@ def hex_digest(text: str) -> str:
 
 
 def derived_id(item: TestItem) -> str:
-    """The id of an item without one: its source ids, else a digest of the kinds and texts of its prompts.
+    """Return the id of an item whose author gave none: its source ids, else a digest of its prompts' kinds and texts.
 
     Options are left out, so that a test keeps its ids when it changes how it samples. The digest is
     taken of JSON that is written here alone, so that ids stay when anything else changes.

@@ -29,7 +29,7 @@ def finite(text: str) -> float:
     """The number that `json.loads` found, as its `parse_float` and `parse_constant`.
 
     Raises:
-        ValueError: it is none (NaN), or beyond what a float holds.
+        ValueError: the number is NaN, or too large for a float.
     """
     number = float(text)
     if not math.isfinite(number):
@@ -196,15 +196,15 @@ def text_of_plain(value: Any) -> str:
 
 
 def plain(value: Any, other: Callable[[Any], Any] | None = None, level: int = 0) -> Any:
-    """A value as JSON, in which everything that is not JSON by itself is tagged: no two values become one.
+    """Return a value as JSON that tags everything that JSON lacks, so that different values stay different.
 
     Args:
         value: JSON, models, dataclasses, tuples, sets, enums, bytes, dates, decimals, paths.
-        other: makes JSON of what is none of these, or returns NotImplemented; without it, that is an error.
+        other: makes JSON of any other object, or returns NotImplemented; without it, other objects are an error.
         level: of nesting at which it stands.
 
     Raises:
-        InvalidDataError: a part is none of these.
+        InvalidDataError: a part is not JSON, and `other` cannot convert it.
     """
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int or kind is float:

@@ -35,7 +35,7 @@ def shown(value: Any) -> Any:
 
 
 def shown_parts(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """The values of a mapping, each for itself, so that one which has no JSON leaves the others as they are."""
+    """The values of a mapping, each converted separately, so that a value without JSON does not affect the others."""
     return {_name(key): shown(value) for key, value in values.items()}
 
 

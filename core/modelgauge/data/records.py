@@ -36,12 +36,12 @@ T = TypeVar("T")
 
 
 class DatasetReference(Frozen):
-    """The data set that a run measured, so that runs on the same one can be compared.
+    """The data set that a run measured, by which runs on the same data set are compared.
 
     Args:
         name: what its author calls it.
         digest: SHA-256 of its content.
-        version: the number of the version that was saved under this name; None where it is none.
+        version: the number of the version saved under this name; None if the data set is not a saved version.
     """
 
     name: Text
@@ -72,30 +72,30 @@ class TestRecord(Frozen):
         sut_initialization: the SUT's class, the arguments that it was made with, and its `cache_version`.
         dependency_versions: content hashes of the test's data, by the author's names.
         cancelled: whether the run was interrupted; what was finished until then is in it.
-        counts: what became of the items, and their calls.
+        counts: the items by outcome, and their calls.
         result: name to number, `Estimate`, or one level of named groups of these.
         seconds: wall time of the run, of all its sessions together.
         spent: calls that were sent, tokens, dollars; None in records of versions that did not say.
         repeats: how often each prompt was asked.
-        reduction: how the measurements of the repeats became one, where that is not their mean: "pass@2"; the results
-            made of them have it behind their names: `accuracy.pass@2`.
+        reduction: how the measurements of repeats are combined, unless by their mean: "pass@2"; names of results end
+            with it: `accuracy.pass@2`.
         sample: which items were chosen; None where all were, and in records of versions that did not say.
-        prompts: how many prompts the items have; None where nobody was asked, and in older records.
-        distinct_prompts: how many of these differ, with their options: equal ones share one answer of the cache.
+        prompts: how many prompts the items have; None if no SUT was asked, and in older records.
+        distinct_prompts: how many of these differ, options included; equal prompts share an answer of the cache.
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
         ranges: for measurements with a known range their lowest and highest possible value, None where there is no end;
             None for all of them in records of versions that did not say.
-        directions: for measurements with a known direction, which values are the better ones: "higher" or "lower"; None
-            in records of versions that did not say.
+        directions: which values are better, "higher" or "lower", for measurements with a known direction; None in
+            records of older versions.
         annotators: how the annotators were made, by the test's names.
         judges: how the SUTs that an annotator asks were made, by its names.
         sut_options: what was laid over the options of all prompts.
         cluster: the field by whose values items form clusters; None where each stands for itself.
         plugins: the versions of the plugins that made something, by distribution.
-        thresholds: for each measurement that has one; the result `NAME.passed` says which share of the items
-            passed it, `passed` which share passed all.
+        thresholds: the thresholds by measurement; the result `NAME.passed` is the share of items that passed, `passed`
+            the share that passed all.
         notes: what a reader should know (an object that cannot be cached, ids that repeat, metrics that judged
             nothing).
         failure: why the run ended early, else None.

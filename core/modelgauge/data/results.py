@@ -29,7 +29,7 @@ PYTEST = "pytest"
 """How records call the class of the test that a session of pytest is, and the test, where the user gave no name."""
 
 Direction = Literal["higher", "lower"]
-"""Which values of a measurement are the better ones."""
+"""Which values of a measurement are better."""
 
 RecordedRange = Annotated[tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)]
 """The lowest and highest possible value of a measurement, a list in JSON; None where there is no end."""
@@ -53,8 +53,8 @@ def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
 
     Args:
         raw: a mapping or model of numbers, Estimates, or one level of named groups of these.
-        reduction: what the measurements of repeats became one by, where that is not their mean. What is made of such
-            measurements has it behind its name and in its Estimates; whole numbers are counts, and keep their names.
+        reduction: how the measurements of repeats are combined, unless by their mean. It is added to the names and the
+            Estimates of such results; whole numbers are counts, and keep their names.
 
     Raises:
         InvalidDataError: anything else; the message names the part.
@@ -141,7 +141,7 @@ def listed(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, A
 
 
 class Results(dict[str, Any]):
-    """Results by name; the error of a missing one says why it is missing.
+    """Results by name; the error for a missing result says why it is missing.
 
     Attributes:
         why: the run failed.
@@ -205,7 +205,7 @@ class CallCounts(Frozen):
 
 
 class Counts(Frozen):
-    """What became of the items: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
+    """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
     `not_begun` are those that were never taken from the test; None where its items were not read to their end.
     `partial` are those of the scored items of which some repeats failed, `failed_repeats` these repeats.
@@ -271,8 +271,8 @@ class ConcurrencyChange(Frozen):
     Args:
         seconds: since the run began, without the time between its sessions.
         limit: the calls at once from then on.
-        why: "saturated" (it grew), "no faster" (it had grown and brought no more answers, so it went back), "rate
-            limited" or "timed out" (it was cut), or "cut in vain" (calls were refused as before, so it went back).
+        why: "saturated" (it grew), "no faster" (growth brought no more answers and was taken back), "rate limited" or
+            "timed out" (it was cut), or "cut in vain" (as many calls were refused, and the cut was taken back).
     """
 
     seconds: Seconds
@@ -342,7 +342,7 @@ def failing(measurements: Mapping[str, float]) -> tuple[str, ...]:
 def known_directions(
     declared: Mapping[str, Direction], thresholds: Mapping[str, Threshold]
 ) -> dict[str, Direction]:
-    """Which values are the better ones, for each measurement of which that is known.
+    """Return which values are better, "higher" or "lower", for each measurement with a known direction.
 
     Args:
         declared: of the test.

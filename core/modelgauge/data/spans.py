@@ -53,8 +53,8 @@ class Span(Frozen):
 class Trace(Frozen):
     """One use of an app, with all that was observed while it ran.
 
-    Its outermost span is the call of the app, where the use was just that; else one for the use itself, around all
-    others: where a wrapper called the app twice, say, or answered by itself.
+    Its outermost span is the call of the app if the use was a single call; else a span for the use, around all others:
+    where a wrapper called the app twice, say, or answered by itself.
 
     Args:
         name: of the outermost span, or what `update_current_trace` set.

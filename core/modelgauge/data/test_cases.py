@@ -93,7 +93,7 @@ class LLMTestCase(Exchange, WithMetadata):
         name: how reports call the case.
         tags: for grouping.
         comments: notes for people.
-        custom_column_key_values: columns of a data set that are none of these fields.
+        custom_column_key_values: columns of a data set that are not fields.
         metadata: any JSON object; `additional_metadata` is an alias.
 
     Raises:

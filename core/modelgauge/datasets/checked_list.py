@@ -24,10 +24,10 @@ class CheckedList(list[Any]):
         super().append(member)
 
     def extend(self, members: Iterable[Any], /) -> None:
-        """Add several members at the end: all, or none where one does not fit.
+        """Add several members at the end: all, or none if one does not fit.
 
         Raises:
-            TypeError: this is one, or there is something among them that does not belong here.
+            TypeError: the argument is a single member, or a member does not belong here.
         """
         given: object = members
         if isinstance(given, BaseModel):  # whose fields would be the members

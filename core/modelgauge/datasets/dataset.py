@@ -59,7 +59,7 @@ class EvaluationDataset(Versioned):
     Args:
         goldens: `Golden`s or `ConversationalGolden`s.
         test_cases: `LLMTestCase`s or `ConversationalTestCase`s.
-        name: what runs call the data set; without one, that of the first file that is read.
+        name: the name of the data set in runs; by default the name of the first file that is read.
 
     Raises:
         ArgumentError: there is no such argument.
@@ -179,12 +179,12 @@ class EvaluationDataset(Versioned):
     def content_hash(self) -> str:
         """SHA-256 of all that the goldens say, in their order, as hexadecimal digits.
 
-        Where there are none, of the test cases. What only a run of the app can say is left out; notes (names, tags,
-        comments, sources, metadata) are not. So it is the same for every run on the same goldens, whatever type of
-        file they came from, and another once one is edited, or they stand in another order.
+        If there are no goldens, it is that of the test cases. What only a run of the app can say is left out; notes
+        (names, tags, comments, sources, metadata) are not. So it is the same for the same goldens from any type of
+        file, and differs after an edit or in another order.
 
         Raises:
-            InvalidDataError: a golden was edited in place into something that is none.
+            InvalidDataError: a golden was edited in place and is not valid any more.
         """
         rows = [_asked(member) for member in (self._goldens or self._test_cases)]
         return hashlib.sha256(canonical_json(rows).encode("ascii")).hexdigest()
@@ -199,7 +199,7 @@ class EvaluationDataset(Versioned):
 
         Args:
             file_path: the file.
-            name: of the data set; without one, that of the file.
+            name: of the data set; by default that of the file.
             columns: as for `add_goldens_from_csv_file`, or `add_goldens_from_json_file`.
 
         Raises:
@@ -216,13 +216,13 @@ class EvaluationDataset(Versioned):
     def add_goldens_from_csv_file(
         self, file_path: FilePath, input_col_name: str | None = None, **columns: Any
     ) -> None:
-        """Add a golden for each row of a CSV file: all of them, or none where one cannot be read.
+        """Add a golden for each row of a CSV file: all of them, or none if a row cannot be read.
 
-        Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless
-        it is quoted (`""`). A column `metadata` is read as `additional_metadata`; a file with both is refused
-        unless one is named. Columns that are no field are kept in `custom_column_key_values`; what stands in a
-        column without a name is refused, except numbers of rows (0, 1, …) in the first. Rows with a scenario
-        or turns (a JSON list) in place of an input make conversational goldens.
+        Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless it is
+        quoted (`""`). A column `metadata` is read as `additional_metadata`; if a file has both, name the column to
+        read. Columns that are no field are kept in `custom_column_key_values`; what stands in a column without a name
+        is refused, except numbers of rows (0, 1, …) in the first. Rows with a scenario or turns (a JSON list) in place
+        of an input make conversational goldens.
 
         Args:
             file_path: the file, whose first line names the columns.
@@ -247,9 +247,9 @@ class EvaluationDataset(Versioned):
     ) -> None:
         """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files.
 
-        A list that stands there as one text, as some tools write it, is split at the delimiter that it has in CSV
-        files (| for contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one.
-        Of turns and tools, what is no field is skipped, with one warning for the file.
+        A list that is given as one text, as some tools write it, is split at its delimiter in CSV files (| for
+        contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one text. Of turns
+        and tools, what is no field is skipped, with one warning for the file.
         """
         self._add_goldens(*_read(file_path, "json", input_key_name=input_key_name, **columns))
 
@@ -338,7 +338,7 @@ class EvaluationDataset(Versioned):
         Args:
             file_type: csv, json or jsonl.
             directory: where the file goes; made where it is missing.
-            file_name: with or without its ending; without one, the date and time.
+            file_name: with or without its ending; by default the date and time.
             include_test_cases: write the test cases too, behind the goldens. A column `modelgauge_member` marks them
                 then: `from_file` gives both again, the methods that add goldens leave the marked rows out, and
                 those that add test cases the others. Where there are no goldens, nothing is marked, and the file
@@ -349,7 +349,7 @@ class EvaluationDataset(Versioned):
 
         Raises:
             UsageError: there is nothing to write, or no such type.
-            InvalidDataError: a golden was edited in place into something that is none.
+            InvalidDataError: a golden was edited in place and is not valid any more.
             OSError: the disk refuses.
         """
         path = path_to_save(file_type, directory, file_name)

@@ -28,7 +28,7 @@ def file_type_of(path: FilePath) -> str:
     """The type of a file by the ending of its name: csv, json or jsonl.
 
     Raises:
-        InputFileError: it is none of these.
+        InputFileError: the file has another type.
         InvalidOptionError: it is no path.
     """
     ending = path_of(path).suffix.lower().lstrip(".")
@@ -103,8 +103,8 @@ def without_goldens(path: FilePath) -> InputFileError:
 def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
     """The files in a folder that may be data sets by their names, and why folders in it cannot be read.
 
-    Nothing hidden, and nothing in folders that hold no one's goldens: what runs write, virtual environments,
-    `node_modules`. The folder itself may be any of these.
+    Leaves out hidden files, and folders without goldens: data folders of runs, virtual environments, `node_modules`.
+    The folder itself may be any of these.
 
     Args:
         folder: where to look.
@@ -143,7 +143,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
     Args:
         file_type: csv, json or jsonl.
         directory: the folder.
-        file_name: with or without its ending; without one, the date and time.
+        file_name: with or without its ending; by default the date and time.
 
     Raises:
         InvalidOptionError: there is no such type, or the name is a path.
@@ -163,7 +163,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
 
 
 def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a whole file, or leave the one that was there unchanged.
+    """Write a whole file, or leave an existing file unchanged.
 
     Args:
         path: the file; missing folders are made.

@@ -28,7 +28,7 @@ from modelgauge.wording.phrases import a_thing, quoted
 
 
 class ItemsOfNumber:
-    """Items that are made one by one, and whose number is known, so that a stopped run knows how many are left.
+    """Items that are made one by one and have a known number, so that a stopped run knows how many are left.
 
     Args:
         number: how many there are.
@@ -156,7 +156,7 @@ def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
 
 
 def item_ids(members: Sequence[Any]) -> list[str | None]:
-    """The ids of the items of members: names that only one member has; else None."""
+    """Return the id of each member's item: its name if no other member has it, else None."""
     times = Counter(member.name for member in members)
     return [member.name if member.name and times[member.name] == 1 else None for member in members]
 
@@ -169,7 +169,7 @@ def as_asked(member: LLMTestCase | Golden) -> Golden: ...
 @overload
 def as_asked(member: ConversationalTestCase | ConversationalGolden) -> ConversationalGolden: ...
 def as_asked(member: Member) -> Golden | ConversationalGolden:
-    """What is known of a member before a SUT answers: nothing that somebody else answered, called or paid."""
+    """Return a member without the answer, tool calls, time and cost of another app."""
     kind: type[Golden | ConversationalGolden]
     kind = Golden if isinstance(member, Golden | LLMTestCase) else ConversationalGolden
     held = {name: getattr(member, name, None) for name in kind.model_fields}
@@ -197,7 +197,7 @@ def prompt_of(member: Member) -> AnyPrompt:
     """What a SUT is asked: the input, or the conversation up to the answer that is missing.
 
     Raises:
-        InvalidDataError: nobody has said anything in the conversation.
+        InvalidDataError: the conversation has no turns.
     """
     if isinstance(member, LLMTestCase | Golden):
         return TextPrompt(member.input)

@@ -24,7 +24,7 @@ class Change:
     """One golden that is in both data sets, and is not the same.
 
     Args:
-        old: its row in the one.
+        old: its row in the old data set.
         new: its row in the other.
     """
 
@@ -43,15 +43,15 @@ class Change:
 
 @dataclass(frozen=True)
 class DatasetDifferences:
-    """What became of the goldens of one data set in another.
+    """The differences between the goldens of two data sets.
 
     Args:
-        added: rows of the new one that the old one does not have.
-        removed: rows of the old one that the new one does not have.
+        added: rows that only the new data set has.
+        removed: rows that only the old data set has.
         changed: rows of both, joined by their name, else by what is asked.
         unchanged: how many are equal.
-        is_order_other: the same goldens stand in another order: no difference between them, and a run on a part of
-            them measures other ones, so the content hash is another.
+        is_order_other: the goldens are equal and their order differs; a run on a part of them measures other goldens,
+            so the content hash differs.
     """
 
     added: list[Row]
@@ -65,7 +65,7 @@ class DatasetDifferences:
 
 
 def differences(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifferences:
-    """Compare the goldens and test cases of two data sets: equal ones are joined first, then by name, then by input.
+    """Compare the goldens and test cases of two data sets: equal rows are matched first, then by name, then by input.
 
     Args:
         old: what was.
@@ -82,7 +82,7 @@ Pairs = list[tuple[Row, Row]]
 
 
 def joined(old: Sequence[Row], new: Sequence[Row]) -> tuple[Pairs, Pairs, list[Row], list[Row]]:
-    """Join rows: equal ones first, then by name, then by what is asked.
+    """Match rows: equal rows first, then by name, then by the question.
 
     Args:
         old: what was.

@@ -24,7 +24,7 @@ def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) ->
     """Metrics by their uids, each once.
 
     Raises:
-        UnknownNameError: there is none of that name.
+        UnknownNameError: no metric has that name.
     """
     return [plugins.metrics.make(uid, secrets=secrets) for uid in dict.fromkeys(uids)]
 
@@ -71,14 +71,14 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
 
 
 def file_named(name: Path, data_dir: Path) -> Path:
-    """The file that a user means: the path of one, or ALIAS or ALIAS@VERSION of a data set that was saved.
+    """Return the file that a user names: by a path, or by ALIAS or ALIAS@VERSION of a saved data set.
 
     Args:
         name: what the user wrote.
         data_dir: the folder that has the versions.
 
     Raises:
-        UnknownNameError: it can only be an alias, and there is none.
+        UnknownNameError: it can only be an alias, and no data set is saved under it.
     """
     if name.suffix.lower().lstrip(".") in FILE_TYPES or name.exists():
         return name

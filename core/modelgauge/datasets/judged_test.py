@@ -58,10 +58,10 @@ class JudgedTest(PromptResponseTest):
         return measured
 
     def measure_in_part(self, item: TestItemAnnotations) -> dict[str, float]:
-        """The scores of the metrics that gave one, and whether the item passed where all of them did.
+        """Return the scores of the metrics that gave one, and whether the item passed if all metrics gave a score.
 
-        Not where one is missing, though another is below its threshold: of such items the share that passed would
-        count the failed ones only.
+        If a score is missing, there is no verdict, even if another score fails: else only failures would count among
+        such items.
         """
         measured: dict[str, float] = {}
         names: set[str] = set()

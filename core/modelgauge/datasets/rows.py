@@ -99,7 +99,7 @@ class Reading(NamedTuple):
 
 
 def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
-    """The goldens of a table: conversational ones where it has scenarios or turns, and no inputs.
+    """Read the goldens of a table: conversational goldens if it has scenarios or turns, and no inputs.
 
     Rows that are marked as test cases are left out.
 
@@ -117,7 +117,7 @@ def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
 
 
 def read_test_cases(table: Table, chosen: NamedColumns) -> Reading:
-    """The test cases of a table: conversational ones where it has turns, and no inputs.
+    """Read the test cases of a table: conversational test cases if it has turns, and no inputs.
 
     Where rows are marked as test cases, the others are left out.
 
@@ -329,7 +329,7 @@ def _shown(value: Any) -> str:
 
 
 def row_of(member: Member) -> dict[str, Any]:
-    """All that a golden or a test case says, as JSON; reading it gives an equal one."""
+    """Return a golden or a test case as JSON; reading it gives an equal object."""
     row = member.model_dump(mode="json", exclude_defaults=True)
     values = {ALIASES.get(name, name): value for name, value in row.items()}
     return {name: values[name] for name in FIELDS if name in values}
@@ -339,7 +339,7 @@ def rows_of(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dic
     """The rows of goldens, and behind them those of test cases, which are marked.
 
     Raises:
-        InvalidDataError: a golden was edited in place into something that is none.
+        InvalidDataError: a golden was edited in place and is not valid any more.
     """
     return [*map(checked_row, goldens), *({**checked_row(case), MARK: TEST_CASE} for case in test_cases)]
 
@@ -367,7 +367,7 @@ def checked_row(member: Member) -> dict[str, Any]:
     """The row of a member that may have been edited.
 
     Raises:
-        InvalidDataError: it was edited in place into something that is none.
+        InvalidDataError: it was edited in place and is not valid any more.
     """
     member.check()
     return row_of(member)

@@ -46,7 +46,7 @@ class ServedVersions:
         token: that it asks for.
 
     Raises:
-        SettingsError: the URL is none.
+        SettingsError: the URL is not valid.
     """
 
     def __init__(self, url: str, token: WorkbenchToken) -> None:
@@ -63,10 +63,10 @@ class ServedVersions:
         return [Version.load(one) for one in self._ask(alias, "versions.json")["versions"]]
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
-        """A version and its rows; the latest one where no number is given.
+        """Return a version and its rows; without a number, the latest version.
 
         Raises:
-            UnknownNameError: there is none.
+            UnknownNameError: there is no such version.
         """
         there = self.versions(alias)
         if not there or number not in (None, *(one.number for one in there)):
@@ -76,10 +76,10 @@ class ServedVersions:
         return Version.load(found["version"]), found["rows"]
 
     def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
-        """Keep a new version of a data set, unless the latest one is not its parent.
+        """Save a new version of a data set, if the latest version is its parent.
 
         Raises:
-            DatasetConflictError: somebody else saved a version meanwhile.
+            DatasetConflictError: somebody else saved a version in between.
         """
         facts = {"parent": made.parent, "author": made.author, "message": made.message}
         return Version.load(self._ask(alias, "versions.json", {**facts, "rows": rows})["version"])
@@ -112,9 +112,9 @@ class ServedVersions:
 
     def _refusal(self, error: urllib.error.HTTPError) -> Exception:
         try:
-            said = json.loads(error.read(_LONGEST_ANSWER))
+            refusal = json.loads(error.read(_LONGEST_ANSWER))
             kind = DatasetConflictError if error.code == 409 else UsageError
-            return kind(str(said["problem"]), fix=str(said["fix"]))
+            return kind(str(refusal["problem"]), fix=str(refusal["fix"]))
         except (OSError, HTTPException, ValueError, TypeError, KeyError):  # a page
             fix = _REFUSED.get(error.code, "Is it a workbench? Its terminal may say more.")
             return UsageError(f"The workbench at {self._url} refuses: {error.code} {error.reason}.", fix=fix)

@@ -51,9 +51,9 @@ class Versioned:
 
         Args:
             alias: what the data set was saved as.
-            version: its number; without one, the latest.
-            data_dir: the folder of data that has it; without one, the workbench that `MODELGAUGE_WORKBENCH_URL`
-                names, else the folder of the settings.
+            version: its number; by default the latest.
+            data_dir: the data folder that has it; by default the workbench that `MODELGAUGE_WORKBENCH_URL` names, else
+                the folder of the settings.
 
         Returns:
             The data set.
@@ -83,22 +83,22 @@ class Versioned:
     ) -> Version:
         """Save the goldens and test cases as a new version.
 
-        Nothing is ever overwritten: where somebody else saved a version since this data set was pulled, nothing is
-        saved, and the error names both versions. Where nothing has changed, there is no new version.
+        Nothing is overwritten: if somebody else saved a version after this data set was pulled, nothing is saved, and
+        the error names both versions. Where nothing has changed, there is no new version.
 
         Args:
             alias: what to save the data set as: letters, digits, spaces, `.`, `_` and `-`.
             message: what was changed, and why.
             author: who changed it.
-            parent: the number of the version that it takes the place of; without one, the version that it was pulled
-                from, or pushed to, last.
+            parent: the number of the version that it replaces; by default the version that was pulled, or pushed,
+                last.
             data_dir: as for `pull`.
 
         Returns:
             The version.
 
         Raises:
-            DatasetConflictError: the latest version is another one.
+            DatasetConflictError: the latest version is not the parent.
             UsageError: there is nothing to save.
             DownloadError: the workbench cannot be reached.
         """
@@ -137,12 +137,12 @@ def store_of(data_dir: FilePath | None = None) -> DatasetStore:
 def restored(
     alias: str, number: int, *, message: str = "", author: str = "", store: DatasetStore | None = None
 ) -> Version:
-    """Save an earlier version again, as the latest one.
+    """Save an earlier version again, as the latest version.
 
     Args:
         alias: of the data set.
         number: of the earlier version.
-        message: why; without one, which version it is.
+        message: why; by default it names the version.
         author: who did it.
         store: where the versions are kept; None for what the settings say.
 

@@ -1,7 +1,7 @@
 """Versions of data sets in a folder: `<data-dir>/datasets/ALIAS/v0001.jsonl`, and what they are in `versions.jsonl`.
 
-A version is never changed: what is saved later is another one. The rows of a version are written first, and its line
-in `versions.jsonl` last, so that a killed process leaves no version, or a whole one.
+A saved version never changes; each later save makes a new version. The rows of a version are written first, and its
+line in `versions.jsonl` last, so that a killed process leaves no version, or a whole one.
 """
 
 import json
@@ -32,14 +32,14 @@ Row = Mapping[str, Any]
 
 
 class Version(Frozen):
-    """What is known of a version of a data set, beside its rows.
+    """The facts about a version of a data set, without its rows.
 
     Args:
-        number: from 1; later versions have greater ones.
+        number: from 1; later versions have greater numbers.
         content_hash: of its goldens: `EvaluationDataset.content_hash`.
         rows: how many there are.
         parent: the version that it was made from; None for the first.
-        author: who saved it; empty where nobody said so.
+        author: who saved it; empty if unknown.
         message: what was changed, and why.
         time: when it was saved.
     """
@@ -64,7 +64,7 @@ class DatasetStore(Protocol):
         """All versions, oldest first; empty where there is no data set of this alias."""
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
-        """A version and its rows; the latest one where no number is given."""
+        """Return a version and its rows; without a number, the latest version."""
 
     def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
         """Keep a new version, whose number is not known yet."""
@@ -74,7 +74,7 @@ def check_alias(alias: object) -> str:
     """The name of a data set as it is stored.
 
     Raises:
-        InvalidOptionError: it cannot be one.
+        InvalidOptionError: it is not a valid alias.
     """
     name = unicodedata.normalize("NFC", alias) if isinstance(alias, str) else ""
     if not _ALIAS.fullmatch(name) or _NO_FOLDER.fullmatch(name):
@@ -135,10 +135,10 @@ class VersionsFolder:
             ) from None
 
     def version(self, alias: str, number: int | None = None) -> Version:
-        """One version; the latest one where no number is given.
+        """Return a version; without a number, the latest version.
 
         Raises:
-            UnknownNameError: there is none.
+            UnknownNameError: there is no such version.
         """
         there = self.versions(alias)
         found = [one for one in there if number in (None, one.number)]
@@ -160,10 +160,10 @@ class VersionsFolder:
         return folder
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
-        """A version and its rows; the latest one where no number is given.
+        """Return a version and its rows; without a number, the latest version.
 
         Raises:
-            UnknownNameError: there is none.
+            UnknownNameError: there is no such version.
             RecordError: its file is not what was saved.
         """
         version = self.version(alias, number)
@@ -178,18 +178,18 @@ class VersionsFolder:
         return version, rows
 
     def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
-        """Keep a new version of a data set, unless the latest one is not its parent.
+        """Save a new version of a data set, if the latest version is its parent.
 
         Args:
-            alias: of the data set, which is made where there is none.
+            alias: of the data set, which is created if there is none.
             rows: of `row_of`.
             made: the version, whose number is not known yet.
 
         Returns:
-            The version with its number; the latest one where it has the same rows.
+            The version with its number; the latest version if it has the same rows.
 
         Raises:
-            DatasetConflictError: somebody else saved a version meanwhile.
+            DatasetConflictError: somebody else saved a version in between.
             OSError: the disk refuses.
         """
         folder = self._of(alias)

@@ -32,10 +32,10 @@ class Patience:
         stall_seconds: a window of time, in seconds, in which at least `stall_bytes` must come.
         stall_bytes: see `stall_seconds`.
         tries: attempts in all; only failures that can pass are tried again.
-        backoff: seconds before the second try, doubled before each further one; may be 0.
+        backoff: seconds before the second try, doubled before each further try; may be 0.
 
     Raises:
-        DefinitionError: a value is negative, or one that must not be is 0.
+        DefinitionError: a value is negative, or is 0 where 0 is not allowed.
     """
 
     timeout: float = 30.0
@@ -166,8 +166,7 @@ class WebData(ExternalData):
 
     Args:
         url: http or https, without user name or password.
-        sha256: of the bytes as the server sends them. Without one, whatever was fetched first is used from
-            then on.
+        sha256: of the bytes as the server sends them. Without it, the first fetched file is used from then on.
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data; `max_bytes` bounds the download too.
@@ -222,10 +221,10 @@ class _InPlace(ExternalData):
 
 
 class LocalData(_InPlace):
-    """A file or a folder on this machine; read where it lies.
+    """A file or a folder on this machine, read in place.
 
     Args:
-        path: relative ones start at the working directory; `Path(__file__).parent` is a firmer ground.
+        path: relative ones start at the working directory; `Path(__file__).parent` is safer.
         sha256: of the file; of a folder, its digest as a run records it.
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
@@ -253,7 +252,7 @@ class LocalData(_InPlace):
 
 
 class PackageData(_InPlace):
-    """A file or a folder that is shipped in an installed package; read where it lies.
+    """A file or a folder in an installed package, read in place.
 
     Args:
         package: import name of the package, such as `my_plugin.data`.

@@ -40,7 +40,7 @@ class Totals(Frozen):
         cost: US dollars that SUTs reported.
         unkept: paid calls that hold a secret, and so are not in the cache.
         known: how many items there are, for who looks at a run that is going on; None while that is not known.
-        waiting: why its calls wait, likewise; empty where they do not.
+        waiting: why its calls wait, by session too; empty if they do not.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)

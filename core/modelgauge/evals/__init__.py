@@ -1,7 +1,7 @@
 """Evals: test cases, data sets and metrics for people who test their own LLM app.
 
-The public names, each loaded when it is first used. Metrics are in `modelgauge.metrics`. Some names stand for
-one class, since the documents that people come from renamed it.
+The public names, each loaded when it is first used. Metrics are in `modelgauge.metrics`. Some classes have two names,
+since DeepEval renamed them.
 """
 
 from typing import TYPE_CHECKING

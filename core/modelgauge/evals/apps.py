@@ -1,6 +1,6 @@
 """Using an observed app on goldens: each use becomes a test case, with its trace and judged components.
 
-An app is held to the deadlines of a run as a SUT is, and what it raises is its golden's failure, whatever it is.
+An app has the deadlines of a run, as a SUT has; any exception that it raises is a failure of its golden.
 """
 
 import asyncio
@@ -214,7 +214,7 @@ class Judging:
 
     Args:
         runner: makes metrics and judges of their names.
-        metrics: judge each answer as a whole, beside those of the app.
+        metrics: judge each answer as a whole, in addition to those of the app.
         skip: leave out metrics that lack a parameter.
     """
 
@@ -227,8 +227,8 @@ class Judging:
         """Make metrics of what spans name: one object for each name.
 
         Raises:
-            InvalidDataError: something is none.
-            UsageError: one has no judge.
+            InvalidDataError: an object is not a metric.
+            UsageError: a metric has no judge.
         """
         named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
         for key, metric in named.items():

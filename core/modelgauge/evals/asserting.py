@@ -45,16 +45,17 @@ def assert_test(
 
     Args:
         test_case: what went in and came out of the app.
-        metrics: objects or uids; of a test case at least one, of an app's answer as a whole those beside its own.
+        metrics: objects or uids; at least one for a test case; for an app, further metrics that judge its answer as a
+            whole.
         golden: what to ask the app, and what is known of a good answer.
         observed_callback: the app, decorated with `@observe`, plain or async; it gets the golden's input. An async
-            one may take as long as a call of a SUT (MODELGAUGE_TIMEOUT), a plain one in this thread is not ended. Its
-            metrics stand in `@observe(metrics=[…])`; where there are none at all, answer relevancy judges.
+            function may take as long as a call of a SUT (MODELGAUGE_TIMEOUT); a plain function has no time limit. Its
+            metrics are those of `@observe(metrics=[…])`; if there are no metrics, answer relevancy judges.
         run_async: False judges by one metric after the other.
         display_progress: show a progress bar, on a terminal, outside of pytest.
 
     Raises:
-        AssertionError: a metric failed; every failing one is named, with its reason.
+        AssertionError: a metric failed; the message names each failing metric with its reason.
         ValueError: the arguments are not those of one of the two modes.
         MissingParameterError: the case lacks what a metric needs; with `modelgauge test run --ignore-errors` that is an
             AssertionError too.

@@ -38,7 +38,7 @@ class AsyncConfig(_Config):
     """How many cases `evaluate` judges at once, and how fast.
 
     Args:
-        run_async: False judges one thing after the other.
+        run_async: False judges one case after the other.
         max_concurrent: most calls at once of each judge, and most uses of an app at once; None leaves judges to
             the engine, which finds out, and uses an app 20 times at once.
         throttle_value: seconds between two questions to a judge.

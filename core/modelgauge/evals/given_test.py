@@ -208,9 +208,9 @@ class GivenTest(JudgedTest):
             metadata[SPAN] = part
         if use is not None and use.trace is not None:
             metadata[TRACE] = use.trace.model_dump(mode="json")
-        said = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
+        reply = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
         # The rest is in the case, which is judged as it is.
-        completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
+        completion = reply.replaced(text=output or "", tool_calls=None, metadata=metadata)
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
     def work(self, judges_of: Callable[[Metric], JudgeSUTs]) -> Work:

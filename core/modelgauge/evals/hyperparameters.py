@@ -1,6 +1,6 @@
 """`log_hyperparameters`: what an app was set to (model, prompt template, chunk size), kept with its results.
 
-A test file says it once, beside its tests; every run of this process records it from then on.
+A test file calls it once; every later run of this process records the values.
 """
 
 import inspect

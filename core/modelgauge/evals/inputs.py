@@ -52,7 +52,7 @@ def given_members(
     """The test cases to judge, or the goldens to ask an app; and the data set that holds them.
 
     Raises:
-        InvalidDataError: both are given or one without an app, or something among them cannot be judged.
+        InvalidDataError: both are given, or goldens without an app, or a member that cannot be judged.
     """
     if goldens is None and callback is None:
         return _given_cases(test_cases)
@@ -85,7 +85,7 @@ def checked_case(case: Any) -> TestCase:
     """Return a test case, checked.
 
     Raises:
-        InvalidDataError: it is none, or was edited in place into something that is none.
+        InvalidDataError: it is not a test case, or was edited in place into an invalid test case.
     """
     if not isinstance(case, LLMTestCase | ConversationalTestCase):
         fix = "Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…])."

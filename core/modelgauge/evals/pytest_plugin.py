@@ -220,7 +220,7 @@ def pytest_sessionfinish(session: Any) -> None:
 
 
 def _without_record(error: Exception, folder: str) -> str:
-    """What is said where no record could be made; of what is no error that is raised on purpose, all."""
+    """Return the message if no record could be made; with the traceback unless the error was raised on purpose."""
     is_expected = hasattr(error, "fix") or isinstance(error, OSError)
     why = str(error) if is_expected else "".join(traceback.format_exception(error))
     return f"There is no record of this session: {why}\nWhat its test cases left is in {folder}"

@@ -73,7 +73,7 @@ class TestResult:
         success: whether all its metrics passed; those without a threshold fail nothing.
         test_case: what was judged.
         metrics_data: the outcome of each metric; skipped metrics are left out.
-        spans: what the app did, where it is an observed one.
+        spans: the spans of an observed app.
         error: why it could not be judged; None where it was.
         raised: what the app raised instead of an answer; None where it answered.
         item_id: of its item in the record.

@@ -1,4 +1,4 @@
-"""The cases of which the run of a pytest session is made: what became of each, however its process ended."""
+"""The cases of a session of pytest and their outcomes, also of processes that died."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ class SessionCase:
         item: its record; None where it was not judged, since its process ended.
         declared: thresholds, ranges and directions of its measurements, by their names.
         notes: what a reader should know of it.
-        said: what is shown of it, as JSON; None where its process ended before it knew.
+        display: what is shown of it, as JSON; None if its process died before the case was judged.
     """
 
     index: int
@@ -44,7 +44,7 @@ class SessionCase:
     item: ItemRecord | None = None
     declared: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    said: dict[str, Any] | None = None
+    display: dict[str, Any] | None = None
 
     def shown(self, redact: Callable[[str], str]) -> Shown:
         """The title, verdict and metrics of the case, for the summary.
@@ -52,15 +52,15 @@ class SessionCase:
         Args:
             redact: takes secrets out of a JSON text.
         """
-        said = self._said()
-        written = json.dumps(said)
+        display = self._display()
+        written = json.dumps(display)
         if (clean := redact(written)) != written:
-            said = json.loads(clean)
-        return Shown.of_plain(said).shortened()
+            display = json.loads(clean)
+        return Shown.of_plain(display).shortened()
 
-    def _said(self) -> dict[str, Any]:
-        if self.item is not None and self.said is not None:
-            return self.said
+    def _display(self) -> dict[str, Any]:
+        if self.item is not None and self.display is not None:
+            return self.display
         error: str | None = _UNJUDGED
         if isinstance(self.item, TestItemExceptionRecord):
             error = f"{self.item.error_type}: {self.item.message}"
@@ -71,7 +71,7 @@ class SessionCase:
 
 @dataclass(slots=True)
 class Cases:
-    """All cases of a session, in the order of its tests, and what its processes said.
+    """All cases of a session, in the order of its tests, and what its processes reported.
 
     Args:
         listed: the cases.
@@ -100,7 +100,7 @@ class Cases:
         cases: dict[int, SessionCase] = {}
         manifests, secrets, data_sets = (list[dict[str, Any]]() for _ in range(3))
         hyperparameters: dict[str, Any] = {}
-        used: dict[int, Any] = {}  # of each process, what it said last
+        used: dict[int, Any] = {}  # of each process, what it reported last
         for event in events:
             if "used" in event:
                 used[event["process"]] = event["used"]
@@ -189,7 +189,7 @@ class Cases:
         }
 
     def counts(self, items: Iterable[ItemRecord]) -> Counts:
-        """What became of all cases, those that were not judged too, and their calls.
+        """The cases by outcome, also those that were not judged, and their calls.
 
         Args:
             items: of those that were judged.
@@ -202,12 +202,12 @@ class Cases:
 
 
 def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:
-    """Take over what a process said of one of its cases."""
+    """Take over what a process reported of a case."""
     match event:
         case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
             cases[index] = SessionCase(index, test, repeated, repeat)
         case {"end": index, "shown": shown, "declared": declared, "notes": notes}:
-            cases[index].said, cases[index].declared = shown, declared
+            cases[index].display, cases[index].declared = shown, declared
             cases[index].notes.extend(notes)
         case {"skipped": index}:
             del cases[index]

@@ -60,9 +60,9 @@ def manifest_of(record: TestRecord, options: TestRunOptions, command: Sequence[s
         options: of `modelgauge test run`.
         command: the command line.
     """
-    said = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
+    fields = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
     known = {"journal_version": JOURNAL_VERSION, "options": options.recorded()}
-    return {**said, **surroundings(command, []), **known}
+    return {**fields, **surroundings(command, []), **known}
 
 
 def with_distinct_titles(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:

@@ -167,8 +167,8 @@ class SessionRun:
 
     def places(self) -> list[Path]:
         """Where any process of the session can have left cases: a fixture may have set the data folder in some."""
-        said = [file.read_text(encoding="utf-8") for file in sorted(self._shared.glob(f"{_RUN}*"))]
-        return list(dict.fromkeys([self.folder.path.resolve(), *map(Path, said), self._shared]))
+        folders = [file.read_text(encoding="utf-8") for file in sorted(self._shared.glob(f"{_RUN}*"))]
+        return list(dict.fromkeys([self.folder.path.resolve(), *map(Path, folders), self._shared]))
 
     def events(self) -> Iterator[dict[str, Any]]:
         """All events of all processes, those of each in their order; a torn last line is dropped."""

@@ -127,7 +127,7 @@ def naming_the_asker(annotator: CompletionAnnotator[Any], name: str) -> Iterator
         name: of its `get_suts`.
 
     Raises:
-        UnknownNameError: the code inside raised one.
+        UnknownNameError: the code inside raised it; the message then names the asker.
     """
     try:
         yield

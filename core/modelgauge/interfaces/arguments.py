@@ -38,7 +38,7 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
 
 
 def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError | None:
-    """Make our error of an argument that a constructor handed on and nobody takes; None for any other TypeError.
+    """Turn the TypeError of an argument that no constructor takes into our error; None for any other TypeError.
 
     Args:
         cls: what was to be made.

@@ -96,7 +96,7 @@ class Identified:
 
     @classmethod
     def default_uid(cls) -> str | None:
-        """The uid of objects that are made without one; None where one must be given: for all but metrics."""
+        """The uid of objects that are made without a uid; None if a uid must be given, as for all but metrics."""
         return None
 
     @property

@@ -71,10 +71,10 @@ class Retry:
     Args:
         after: seconds that the server asks to wait; None leaves it to the engine's back-off. A rate limit that asks
             for more than `call_timeout` stops the run of this object; `math.inf` does in any case.
-        rate_limited: the server refused for too many requests (429): fewer calls are sent at once, and the attempt is
-            none of `max_retries`.
-        unreachable: nobody answers at the server's address (a refused connection, a host that is not found): all
-            calls of this object wait until one gets through, and the attempt is none of `max_retries`.
+        rate_limited: the server refused because of too many requests (429): fewer calls are sent at once, and the
+            attempt does not count for `max_retries`.
+        unreachable: no server answers at the address (a refused connection, an unknown host): all calls of this object
+            wait until one gets through, and the attempt does not count for `max_retries`.
     """
 
     after: float | None = None

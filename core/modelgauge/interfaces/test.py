@@ -30,13 +30,12 @@ class PromptResponseTest(Identified):
         measurement_ranges: for each measurement its lowest and highest possible value, `math.inf` where there is no
             end. No interval leaves it; where both ends are known, a result has bounds although items failed.
             Measurements given as bool imply (0, 1).
-        measurement_directions: for each measurement which values are the better ones, "higher" or "lower". Comparisons
-            say "better" and "worse" where they know it; of a measurement with a threshold, and of what passes one, they
-            do.
-        dataset: the data set that the items are of, where the test knows it; the record names it.
+        measurement_directions: which values of a measurement are better, "higher" or "lower". Comparisons then say
+            "better" and "worse". Measurements with a threshold have a direction already.
+        dataset: the data set that the items are of, if the test knows it; the record names it.
         thresholds: for each measurement that an item must reach. Each item then has the measurements `NAME.passed`
-            for each and `passed` for all, which are worked out where `measure_quality` does not give them (an item
-            without the measurement does not pass), and a run in which an item fails exits with 1.
+            and `passed`, for all; they are computed if `measure_quality` does not return them. An item without the
+            measurement does not pass. A run in which an item does not pass exits with 1.
         record_notes: what else a reader of the record should know of the items.
         measure_in_thread: True where `measure_quality` takes long: then it runs in threads, in as many at once as the
             machine has processors.
@@ -69,7 +68,7 @@ class PromptResponseTest(Identified):
 
     @interface_method
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
-        """Make the items, always the same ones in the same order. May be a generator.
+        """Make the items: the same items in the same order each time. May be a generator.
 
         All of it happens in one thread: what is opened here (a database, say) is read and closed there.
 
@@ -102,8 +101,8 @@ class PromptResponseTest(Identified):
     def measure_in_part(self, item: TestItemAnnotations) -> Mapping[str, float]:
         """What can be measured of an item although annotators failed: nothing, unless a test defines this.
 
-        The item stays a failed one, and its record says why; but what is measured here counts in `mean_of_each`, and in
-        whatever is made of `items.having(name)`. Leave out what depends on an annotation that is missing. Pure and
+        The item still counts as failed, and its record says why; the measurements returned here count in
+        `mean_of_each` and in `items.having(name)`. Leave out what depends on an annotation that is missing. Pure and
         quick.
         """
         raise NotImplementedError

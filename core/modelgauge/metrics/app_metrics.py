@@ -1,4 +1,4 @@
-"""Metrics of what an app did beside its words: the form of its JSON, the tools that it called, its time and cost."""
+"""Metrics of an app beyond its words: the form of its JSON, the tools that it called, its time and cost."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ _LIMITS = ("recursion limit exceeded", "number out of range")
 
 
 class JsonCorrectnessMetric(Metric):
-    """1 where the output is JSON that fits a schema, else 0. What is beyond the parser's limits has no score.
+    """1 if the output is JSON that fits a schema, else 0. JSON beyond the parser's limits gets no score.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a
             dict, which needs an extra: `pip install "modelgauge-framework[metrics]"`. Without one, any JSON will do.
         threshold: 1 by default.
@@ -95,7 +95,7 @@ class _LimitMetric(Metric):
     """A figure of the case, its one required parameter, up to a limit. Lower is better; none is perfect.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         threshold: the most that passes, or None for no verdict; needed.
 
     Raises:
@@ -126,11 +126,11 @@ class _LimitMetric(Metric):
 class LatencyMetric(_LimitMetric):
     """How long the app took, in seconds: the case's `completion_time`. Lower is better.
 
-    Where nobody says it, it is how long the observed function took, `@observe` in front of an app or of the function
-    of a `FunctionSUT`; that time is kept with the answer, so one that comes from the cache has the time of when it was
-    paid. Any other SUT must say it itself, in the metadata of its completion (`SUTCompletion(text,
-    metadata={"completion_time": 1.2})`): the calls that the engine times include waiting and other attempts. Needs a
-    `threshold`: the most seconds that pass. Cannot be strict.
+    Without a `completion_time`, it is the time of the observed function: an app, or the function of a `FunctionSUT`,
+    with `@observe`. The time is stored with the answer, so an answer from the cache has the time of the paid call. Any
+    other SUT must say it itself, in the metadata of its completion (`SUTCompletion(text, metadata={"completion_time":
+    1.2})`): the calls that the engine times include waiting and other attempts. Needs a `threshold`: the most seconds
+    that pass. Cannot be strict.
     """
 
     required_params = ("completion_time",)
@@ -139,9 +139,11 @@ class LatencyMetric(_LimitMetric):
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """The test case with the time of the observed function, which no other metric gets, so theirs are cached."""
         held = completion.metadata
-        said = held.get("completion_time", getattr(prompt.context, "completion_time", None))
+        reported = held.get("completion_time", getattr(prompt.context, "completion_time", None))
         trace = held.get(TRACE)
-        if said is None and isinstance(trace, Mapping) and SPAN not in held:  # a part has a time of its own
+        if (
+            reported is None and isinstance(trace, Mapping) and SPAN not in held
+        ):  # a part has a time of its own
             completion = completion.replaced(metadata={**held, "completion_time": trace.get("seconds")})
         return super().translate_request(prompt, completion)
 
@@ -215,7 +217,7 @@ def _check_references(schema: Mapping[str, Any], metric: str) -> None:
 
 
 class ToolCallParams(StrEnum):
-    """What, beside the name, must be right for a tool call to be right."""
+    """What else than the name must match in a tool call."""
 
     INPUT_PARAMETERS = "input_parameters"
     OUTPUT = "output"
@@ -224,17 +226,17 @@ class ToolCallParams(StrEnum):
 class ToolCorrectnessMetric(Metric):
     """The share of the expected tool calls that were made: 0 to 1.
 
-    Each call counts once: two expected calls of one tool need two calls of it. Calls are matched so that the
-    score is highest. With `INPUT_PARAMETERS` a call counts as much as the share of its parameters that are
-    right (of those expected and those given); with `OUTPUT` a call with another output does not count. Where
-    no tool is expected, the score is 1 if none was called, else 0.
+    Each call counts once: two expected calls of one tool need two calls of it. Calls are matched so that the score is
+    highest. With `INPUT_PARAMETERS` a call counts as much as the share of its parameters that are right (of those
+    expected and those given); with `OUTPUT` a call with another output does not count. If no tool is expected, the
+    score is 1 if none was called, else 0.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         evaluation_params: `ToolCallParams` or their names; by default none of them.
         should_consider_ordering: calls count in the order in which they are expected: the best common
             subsequence.
-        should_exact_match: 1 where the calls are the expected ones, in the same order and no others; else 0.
+        should_exact_match: the score is 1 if the calls are exactly the expected calls, in the same order; else 0.
 
     Raises:
         InvalidOptionError: one of `evaluation_params` is unknown.

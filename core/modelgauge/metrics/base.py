@@ -118,13 +118,13 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             in either case. With None a score is recorded and passes no verdict: it has no part in whether a case
             passes. The default of this, and of the four below where they are None, is what the class says:
             `threshold = 0.9` among the attributes of a subclass is the default of its objects.
-        strict_mode: only a perfect score passes: the score becomes the best or the worst one.
+        strict_mode: only a perfect score passes: the score becomes the best or the worst possible score.
         include_reason: keep the reason of a score; False saves judges the work.
         model: who judges: a SUT's uid, a SUT, a function from a text to a text, or a list of several; without
             it, the default judge. It is looked up when it is first needed.
-        combine: how the scores of several judges become one: their mean, or the majority's: the score that
-            lies on the side of any threshold where most judges are (their median; of two in the middle, the
-            worse). Where one of them gives no score, the case has none.
+        combine: how the scores of several judges are combined: their mean, or their majority, which is the median (of
+            two in the middle, the worse), so that it passes a threshold if most judges do. Where one of them gives no
+            score, the case has none.
         async_mode: accepted and ignored: the engine always makes calls side by side.
         verbose_mode: accepted and ignored: a score always says in its breakdown how it came about.
 
@@ -132,7 +132,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         required_params: the fields of a test case that `score` reads; a case without them is an error.
         test_case_type: `LLMTestCase` or `ConversationalTestCase`.
         higher_is_better: the direction.
-        best_score: the perfect score, for `strict_mode`; None where there is none.
+        best_score: the perfect score, for `strict_mode`; None if there is no perfect score.
         worst_score: what other scores become in `strict_mode`.
         score_range: the lowest and the highest score, where they are known, `math.inf` where there is no end: no
             interval leaves it, and with two ends results have bounds where cases fail. A class that
@@ -146,8 +146,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         cache_version: with `is_cheap = False`, raise it where kept scores are out of date.
 
     Raises:
-        InvalidOptionError: an argument is of a wrong type, the threshold lies beyond all scores, or the name is
-            one that results need for something else.
+        InvalidOptionError: an argument has a wrong type, no score can reach the threshold, or the name is reserved for
+            other results.
         ArgumentError: there is no argument of that name.
     """
 
@@ -262,7 +262,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     @needs_a_score
     def is_successful(self, score: Score | float) -> bool | None:
-        """Whether a score passes the threshold; None where there is none."""
+        """Whether a score passes the threshold; None if there is no threshold."""
         if self.threshold is None:
             return None
         return reaches(float(score), self.threshold, higher_is_better=self.higher_is_better)

@@ -146,7 +146,7 @@ def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float]
 
 
 def without_judge(cls: type) -> DefinitionError:
-    """The error of a metric that asks a judge and whose class does not say that it needs one.
+    """Return the error for a metric that asks a judge although its class does not declare that it needs a judge.
 
     Args:
         cls: the metric's class.
@@ -208,7 +208,7 @@ def not_in_a_metric(cls: type, name: str) -> str:
 
 
 def needs_a_score(method: F) -> F:
-    """Make a method that takes a score explain, where it is called without one, how to get the score."""
+    """Let a method that takes a score explain how to get the score when it is called without a score."""
 
     @wraps(method)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -290,7 +290,7 @@ class Unchanging:
 
 
 def check_setting(metric: Any, name: str, value: object, values: Values) -> None:
-    """Refuse a setting of a metric that is none of the values that it may have.
+    """Refuse a setting of a metric that is not one of the allowed values.
 
     Args:
         metric: whose it is.
@@ -299,7 +299,7 @@ def check_setting(metric: Any, name: str, value: object, values: Values) -> None
         values: that it may have.
 
     Raises:
-        InvalidOptionError: it is another one.
+        InvalidOptionError: the value is not allowed.
     """
     if not values.holds(value):
         problem = f"{type(metric).__name__} got {name}={value!r}."
@@ -314,7 +314,7 @@ def check_flags(metric: Any, **flags: Any) -> None:
         flags: by name.
 
     Raises:
-        InvalidOptionError: one is something else.
+        InvalidOptionError: a flag is not a bool.
     """
     for name, value in flags.items():
         check_setting(metric, name, value, YES_NO)

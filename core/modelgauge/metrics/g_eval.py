@@ -104,12 +104,11 @@ class _Writing(NamedTuple):
 class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
-    With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with
-    `evaluation_steps` it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth;
-    where it says 7.5, it is asked once more, and then the case has no score. Where the judge has log-
-    probabilities, the grade is the mean of those that it could have given, weighted by their
-    probabilities; not so in `strict_mode`, for which only the score 10 itself is perfect. The breakdown has the
-    `weighted_score`, which is None where nothing was weighted.
+    With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with `evaluation_steps`
+    it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth; where it says 7.5, it is asked
+    once more, and then the case has no score. If the judge has log-probabilities, the grade is the mean of all
+    possible grades, weighted by their probabilities. In `strict_mode` the judge's own score counts, and only 10 is
+    perfect. The breakdown has the `weighted_score`, which is None where nothing was weighted.
 
     Args:
         name: what the metric is called in reports.
@@ -117,9 +116,9 @@ class GEval(JudgeMetric):
         evaluation_steps: how to find out, step by step.
         evaluation_params: the fields of the test case that the judge sees, and that a case must have; by
             default the input and the actual output.
-        rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores
-            than these, and a grade is still a tenth of the score. DeepEval spreads a rubric that does not reach
-            from 0 to 10; this is said once, in the log.
+        rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores than
+            these, and a grade is still a tenth of the score. DeepEval stretches a rubric that does not span 0 to 10;
+            the log warns of this once.
         logprobs: whether to ask the judge for log-probabilities; by default, if it declares
             `ProducesPerTokenLogProbabilities`, and until it answers without them. With True, an answer without
             them is an error.
@@ -323,17 +322,16 @@ def _grade(score: int | Fraction) -> float:
 
 
 def weighted_score(
-    completion: SUTCompletion, said: int, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
+    completion: SUTCompletion, given: int, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
 ) -> Fraction | None:
     """The mean of the scores that a judge could have given, weighted by their probabilities.
 
-    Σ p(s) · s / Σ p(s) over the scores s among the most likely tokens where the score stands (Liu et al.
-    2023, section 2, "Scoring Function"). None where the completion has no log-probabilities, or the score is
-    not one token of them.
+    Σ p(s) · s / Σ p(s) over the scores s among the most likely tokens where the score stands (Liu et al. 2023, section
+    2, "Scoring Function"). None if the completion has no log-probabilities, or the score is not a single token.
 
     Args:
-        completion: of the judge; its text holds `"score": said`.
-        said: the score that the judge gave.
+        completion: of the judge; its text holds `"score": GIVEN`.
+        given: the score that the judge gave.
         scores: all that it could have given. One that may be the beginning of another is left out; see `_chances`.
     """
     positions = completion.top_logprobs or ()
@@ -342,9 +340,9 @@ def weighted_score(
     for place, position in enumerate(positions):
         likeliest = position.top_tokens[0].token if position.top_tokens else ""
         following = positions[place + 1].top_tokens[:1] if place + 1 < len(positions) else ()
-        chances = _chances(position.top_tokens, said, scores)
+        chances = _chances(position.top_tokens, given, scores)
         goes_on = any(token.token[:1].isdigit() for token in following)
-        if _BEFORE_SCORE.search(before) and said in chances and not goes_on:
+        if _BEFORE_SCORE.search(before) and given in chances and not goes_on:
             found = chances  # the last one counts: what stands before it may be thoughts
         before = (before + likeliest)[-100:]
     whole = sum((found or {}).values(), Fraction(0))
@@ -353,7 +351,7 @@ def weighted_score(
     return sum(score * chance for score, chance in found.items()) / whole
 
 
-def _chances(tokens: Sequence[TokenProbability], said: int, scores: Sequence[int]) -> dict[int, Fraction]:
+def _chances(tokens: Sequence[TokenProbability], given: int, scores: Sequence[int]) -> dict[int, Fraction]:
     """The probabilities of the scores among some tokens, without tokens that may be the beginning of a longer score.
 
     Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and only for
@@ -370,6 +368,6 @@ def _chances(tokens: Sequence[TokenProbability], said: int, scores: Sequence[int
         score
         for score in chances
         for longer in scores
-        if score != said and longer not in chances and longer != score and str(longer).startswith(str(score))
+        if score != given and longer not in chances and longer != score and str(longer).startswith(str(score))
     }
     return {score: chance for score, chance in chances.items() if score not in begun}

@@ -69,7 +69,7 @@ class Judge:
 
     Args:
         instructions: by what; a text, or a file with one. The items are its material, as `item[1]`, …
-        shows: the fields of the test case that it needs beside the items.
+        shows: further fields of the test case that the judge needs.
         verdicts: what each verdict is worth. The words are in small letters.
         one_by_one: a question for each item, where the items need the judge's whole attention.
         settings: see `Extract`.
@@ -99,16 +99,16 @@ Items: TypeAlias = Callable[[Any, Any], Sequence[str]]
 
 @dataclass(frozen=True)
 class Procedure:
-    """How a metric comes to its score.
+    """The steps in which a judge metric computes its score.
 
     Args:
         extract: where the items come from.
         judge: how they are judged.
-        reduce: makes the score of the verdicts' worths, in the order of the items; there is at least one. By default
+        reduce: computes the score from the worths of the verdicts, at least one, in the order of the items. By default
             it is their mean: the share of good items, where a verdict is worth 1 or 0.
         empty: the score where there are no items.
-        needs: the lists of the test case, by name, where one that is empty settles the score: it is `empty` then,
-            and nobody is asked.
+        needs: names of lists of the test case; if one of them is empty, the score is `empty`, and the judge is not
+            asked.
     """
 
     extract: Extract | Items
@@ -120,7 +120,7 @@ class Procedure:
 
 @dataclass(frozen=True)
 class Combination:
-    """Several procedures, whose scores are combined into one.
+    """Several procedures whose scores are combined.
 
     Args:
         parts: the procedures, by the names that the breakdown calls them.
@@ -143,7 +143,7 @@ class JudgeMetric(Metric):
         procedure: a `Procedure`, or a `Combination` of several.
 
     Raises:
-        DefinitionError: there is no procedure, or one that works for no case.
+        DefinitionError: there is no procedure, or the procedure works for no case.
     """
 
     needs_judge = True

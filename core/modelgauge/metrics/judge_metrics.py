@@ -19,7 +19,7 @@ from modelgauge.stats.exact import fraction_of
 
 
 def average_precision(worths: Sequence[float]) -> float:
-    """How far the good items stand before the others: the mean of the precision up to each good one.
+    """Return how far the good items come first: the mean of the precision up to each good item.
 
     Σ_k (precision at k · v_k) / Σ_k v_k for v_k in {0, 1}; 0 where none is good. It is called weighted
     cumulative precision, too (deepeval.com/docs/metrics-contextual-precision); see Manning et al. 2008,
@@ -68,7 +68,7 @@ class FaithfulnessMetric(_ShareMetric):
 
 
 class ContextualPrecisionMetric(_ShareMetric):
-    """Whether the retrieved texts that are needed stand before the others; see `average_precision`.
+    """Whether the retrieved texts that are needed come before the others; see `average_precision`.
 
     Nothing retrieved scores 0. (deepeval.com/docs/metrics-contextual-precision)
     """
@@ -116,7 +116,7 @@ class ContextualRelevancyMetric(_ShareMetric):
 class HallucinationMetric(_ShareMetric):
     """The share of the texts of the context that the output contradicts. Lower is better.
 
-    DeepEval from 4.2 on has the share of the others, for which higher is better; this is said once, in the log.
+    DeepEval from 4.2 on has the share of the other texts, for which higher is better; the log warns of this once.
     (deepeval.com/docs/metrics-hallucination)
     """
 
@@ -157,7 +157,7 @@ class _TurnMetric(_ShareMetric):
     """Judges each turn of the assistant in the light of the turns before it.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         window_size: how many turns the judge sees, the judged one included.
 
     Raises:

@@ -54,16 +54,16 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         return context
     if isinstance(context, ConversationalGolden):
         return _continued(context, prompt.prompt, completion)
-    said = _said(completion)
+    fields = _fields(completion)
     if isinstance(context, LLMTestCase):
-        same = all(getattr(context, name) == value for name, value in said.items())
-        return context if same else context.replaced(**_checked(said))
+        same = all(getattr(context, name) == value for name, value in fields.items())
+        return context if same else context.replaced(**_checked(fields))
     if isinstance(context, Golden):
-        return context.to_test_case(**said)
+        return context.to_test_case(**fields)
     held = _named_fields(context)
     if "turns" in held:
         return ConversationalTestCase(**held)
-    return LLMTestCase(**{"input": text_of(prompt.prompt), **held, **said})
+    return LLMTestCase(**{"input": text_of(prompt.prompt), **held, **fields})
 
 
 def own_case(case: Any) -> Any:
@@ -235,7 +235,7 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
 
 
 def text_of(prompt: AnyPrompt) -> str:
-    """What a prompt asks, as one text; with the roles of a chat where it has more than one message."""
+    """Return a prompt as one text, with the roles of a chat if it has more than one message."""
     if isinstance(prompt, TextPrompt):
         return prompt.text
     if len(prompt.messages) == 1:
@@ -243,22 +243,22 @@ def text_of(prompt: AnyPrompt) -> str:
     return "\n".join(f"{message.role.value}: {message.text}" for message in prompt.messages)
 
 
-def _said(completion: SUTCompletion) -> dict[str, Any]:
-    said: dict[str, Any] = {"actual_output": completion.text}
+def _fields(completion: SUTCompletion) -> dict[str, Any]:
+    fields: dict[str, Any] = {"actual_output": completion.text}
     if completion.metadata:  # rare, and this runs for every case of every metric
         if completion.metadata.get("actual_output", "") is None:
-            said["actual_output"] = None
+            fields["actual_output"] = None
         held = {name: completion.metadata.get(name) for name in _OF_A_COMPLETION}
-        said |= {name: value for name, value in held.items() if value is not None}
+        fields |= {name: value for name, value in held.items() if value is not None}
     if completion.tool_calls is not None:
-        said["tools_called"] = list(completion.tool_calls)
-    return said
+        fields["tools_called"] = list(completion.tool_calls)
+    return fields
 
 
-def _checked(said: dict[str, Any]) -> dict[str, Any]:
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     """What a completion says, with the types of a test case."""
-    case = LLMTestCase(input="", **said)
-    return {name: getattr(case, name) for name in said}
+    case = LLMTestCase(input="", **fields)
+    return {name: getattr(case, name) for name in fields}
 
 
 def _named_fields(context: Any) -> dict[str, Any]:
@@ -275,11 +275,11 @@ def _continued(
     golden: ConversationalGolden, prompt: AnyPrompt, completion: SUTCompletion
 ) -> ConversationalTestCase:
     """A conversation continued by one completion and its metadata."""
-    said = _said(completion)
+    fields = _fields(completion)
     turns = turns_asked(golden.turns or ()) or [Turn("user", text_of(prompt))]
-    of_turn = {name: said[name] for name in ("retrieval_context", "tools_called") if name in said}
+    of_turn = {name: fields[name] for name in ("retrieval_context", "tools_called") if name in fields}
     turns.append(Turn("assistant", completion.text, **of_turn))
-    of_case = {name: said[name] for name in ("token_cost", "completion_time") if name in said}
+    of_case = {name: fields[name] for name in ("token_cost", "completion_time") if name in fields}
     return golden.to_test_case(turns, **of_case)
 
 

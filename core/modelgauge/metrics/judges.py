@@ -1,5 +1,4 @@
-"""The judges of metrics: what `model=` may be, the default judge, one score of several judges, one judgement outside
-a run.
+"""The judges of metrics: the values of `model=`, the default judge, combined scores, and a judgement outside a run.
 
 How a metric asks its judges is in `base.py`.
 """
@@ -85,7 +84,7 @@ def origin_of_default() -> str:
 
 
 def default_judge_name(settings: Settings) -> str | None:
-    """The uid of the default judge, for `resume`; None where there is none, or it is an object.
+    """Return the uid of the default judge, for `resume`; None if there is no default judge, or it is an object.
 
     Args:
         settings: of the run.
@@ -123,7 +122,7 @@ def as_sut(judge: Any, metric: str) -> JudgeSUT:
     """One judge as a SUT or a uid: a function is wrapped.
 
     Raises:
-        InvalidOptionError: it is none of the three.
+        InvalidOptionError: it is neither a uid, nor a SUT, nor a function.
     """
     if isinstance(judge, PromptResponseSUT) or (isinstance(judge, str) and judge):
         return judge
@@ -142,7 +141,7 @@ def as_sut(judge: Any, metric: str) -> JudgeSUT:
 def scores_of_all(
     answers: Mapping[str, Score | BaseException], uids: Sequence[str], combine: Combine
 ) -> dict[str, Score]:
-    """The scores of all judges; an error where one gave none: a mean or a majority of the others is another score.
+    """Return the scores of all judges, or raise if a judge gave none: the mean of the others would be another score.
 
     Args:
         answers: what each judge gave or raised, by the names under which they are asked.

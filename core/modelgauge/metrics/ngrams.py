@@ -30,7 +30,7 @@ class BLEUMetric(ReferenceMetric):
     Sources: Papineni et al. 2002; Post 2018, "A Call for Clarity in Reporting BLEU Scores".
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         tokenize: a tokenizer of sacrebleu: `13a`, `intl`, `zh`, `ja-mecab`, `char`, …
         lowercase: capitals do not count.
 
@@ -58,7 +58,7 @@ class BLEUMetric(ReferenceMetric):
         self.lowercase = lowercase
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Return the BLEU of the output against the expected one."""
+        """Return the BLEU of the output against the expected output."""
         module = extra_module("sacrebleu", self.name)
         found = module.sentence_bleu(
             test_case.actual_output,
@@ -76,8 +76,8 @@ class ChrFMetric(ReferenceMetric):
     Sources: Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation"; 2017 for chrF++.
 
     Args:
-        uid: see `Metric`, as for the settings.
-        word_order: n-grams of words beside those of characters; 2 makes it chrF++.
+        uid: see `Metric`, also for the settings.
+        word_order: n-grams of words in addition to those of characters; 2 makes it chrF++.
 
     Raises:
         InvalidOptionError: `word_order` is no such number.
@@ -98,7 +98,7 @@ class ChrFMetric(ReferenceMetric):
         return super().default_uid().replace("chr_f", "chrf")
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Return the chrF of the output against the expected one."""
+        """Return the chrF of the output against the expected output."""
         module = extra_module("sacrebleu", self.name)
         found = module.sentence_chrf(
             test_case.actual_output, [test_case.expected_output], word_order=self.word_order
@@ -113,7 +113,7 @@ class ROUGEMetric(ReferenceMetric):
     there is no score. Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         rouge_type: `rouge1`, `rouge2`, `rougeL`, or `rougeLsum` for texts with a sentence a line.
         use_stemmer: words with one stem are one word (Porter's stemmer).
 
@@ -137,7 +137,7 @@ class ROUGEMetric(ReferenceMetric):
         self.use_stemmer = use_stemmer
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Return the ROUGE F1 of the output against the expected one."""
+        """Return the ROUGE F1 of the output against the expected output."""
         module = extra_module("rouge_score.rouge_scorer", self.name)
         if not _OF_ROUGE.search((test_case.expected_output or "").lower()):
             raise InvalidDataError(

@@ -1,9 +1,8 @@
 """What a judge is asked: instructions, the material to judge, and the shape of the reply.
 
-The material is what users and apps wrote, so it may try to instruct the judge. It stands between marks that
-it cannot imitate, because they hold a digest of it; and the judge is told that nothing between them is
-addressed to it. The wording is in `templates/`: a file each, in which lines that begin with `%` are notes and
-are not sent.
+The material is what users and apps wrote, so it may try to instruct the judge. It is between marks that it cannot
+imitate, because they hold a digest of it; and the question says that nothing between them is addressed to the judge.
+The wording is in `templates/`: a file each, in which lines that begin with `%` are notes and are not sent.
 """
 
 import hashlib

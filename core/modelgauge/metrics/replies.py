@@ -33,7 +33,7 @@ _NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 # Also where the judge wrote it with a point, as 7.0.
 _Whole = Annotated[
     int,
-    BeforeValidator(lambda said: int(said) if isinstance(said, float) and said.is_integer() else said),
+    BeforeValidator(lambda reply: int(reply) if isinstance(reply, float) and reply.is_integer() else reply),
 ]
 
 
@@ -46,7 +46,7 @@ class Shape(NamedTuple, Generic[T]):
 
     Args:
         model: the reply as an object. It ignores what it does not know.
-        shown: the same for the judge. It is no JSON itself, so that a judge who repeats it has said nothing.
+        shown: the same for the judge. It is not JSON itself, so that a judge who repeats it gives no answer.
         schema: the same for judges that produce structured output. It keeps to what all of them understand:
             every property required, no others, and no limits of lengths; these the model checks.
     """
@@ -187,10 +187,10 @@ def _reason(*, reasons: bool) -> dict[str, dict[str, Any]]:
 
 
 def _one_of(grades: tuple[int, ...]) -> Callable[[int], int]:
-    def check(said: int) -> int:
-        if said not in grades:
+    def check(reply: int) -> int:
+        if reply not in grades:
             raise ValueError(f"Input should be {_spans(grades)}")
-        return said
+        return reply
 
     return check
 
@@ -251,17 +251,17 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
         material: the texts that are judged.
 
     Raises:
-        UnusableReplyError: there is none, there are several that could be meant, or its JSON is broken.
+        UnusableReplyError: there is no object, several could be meant, or the JSON is broken.
     """
-    said = split_reasoning(text)
-    if said.truncated:
+    reply = split_reasoning(text)
+    if reply.truncated:
         raise UnusableReplyError("it ended while still thinking")
-    if not said.text.strip():
+    if not reply.text.strip():
         raise UnusableReplyError("it is empty")
     keys = _keys_of(shape.schema)
     found: list[T] = []
     problem, others = "it holds no JSON object", False
-    for candidate, source in _values(said.text, keys):
+    for candidate, source in _values(reply.text, keys):
         try:
             read = shape.model.model_validate(candidate)
         except ValidationError as error:
@@ -269,7 +269,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
                 problem = problems_of(error, "the object", 3)
             others = others or _could_be_meant(candidate, shape, keys)
             continue
-        if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(read, material):
+        if _FENCED.sub(r"\1", reply.text).strip() != source and _is_quoted(read, material):
             raise UnusableReplyError(
                 "beside other text it holds a JSON object that stands in the material, too"
             )
@@ -312,8 +312,8 @@ def _keys_in(value: Any) -> Iterator[str]:
 
 def _is_quoted(read: BaseModel, material: Iterable[str]) -> bool:
     """Whether all values of an object stand in one text of the material, each behind its key, in any order."""
-    said = [_essence(one) for one in _members(read.model_dump(exclude_none=True))]
-    return any(all(one in text for one in said) for text in map(_essence, material))
+    reply = [_essence(one) for one in _members(read.model_dump(exclude_none=True))]
+    return any(all(one in text for one in reply) for text in map(_essence, material))
 
 
 def _members(value: dict[str, Any]) -> Iterator[str]:

@@ -26,10 +26,10 @@ class ReferenceMetric(Metric):
 
 
 class ExactMatchMetric(ReferenceMetric):
-    """1 where the output is the expected one, else 0. Whitespace around the two does not count.
+    """1 if the output equals the expected output, else 0. Whitespace around the two does not count.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         ignore_case: capitals do not count.
         threshold: 1 by default.
     """
@@ -44,7 +44,7 @@ class ExactMatchMetric(ReferenceMetric):
         self.ignore_case = ignore_case
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Return 1 if the output equals the expected one."""
+        """Return 1 if the output equals the expected output."""
         actual = _folded(test_case.actual_output or "", ignore_case=self.ignore_case).strip()
         expected = _folded(test_case.expected_output or "", ignore_case=self.ignore_case).strip()
         same = actual == expected
@@ -52,10 +52,10 @@ class ExactMatchMetric(ReferenceMetric):
 
 
 class PatternMatchMetric(ReferenceMetric):
-    """1 where the whole output matches a regular expression, else 0. Whitespace around it does not count.
+    """1 if the whole output matches a regular expression, else 0. Whitespace around it does not count.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         pattern: in the syntax of Python's `re`.
         ignore_case: capitals do not count.
         threshold: 1 by default.
@@ -93,10 +93,10 @@ class PatternMatchMetric(ReferenceMetric):
 
 
 class ContainsMetric(ReferenceMetric):
-    """1 where the output contains what it should, else 0.
+    """1 if the output contains the expected texts, else 0.
 
     Args:
-        uid: see `Metric`, as for the settings.
+        uid: see `Metric`, also for the settings.
         texts: what to look for; without it, the case's expected output, and a case where that is empty has no
             score.
         require: `all` of the texts, or `any` one of them.
@@ -104,7 +104,7 @@ class ContainsMetric(ReferenceMetric):
         threshold: 1 by default.
 
     Raises:
-        InvalidOptionError: `texts` is empty, or holds what is no text or an empty one, or `require` is another word.
+        InvalidOptionError: `texts` is empty or holds anything but non-empty texts, or `require` is another word.
     """
 
     threshold = 1.0
@@ -145,7 +145,7 @@ class ContainsMetric(ReferenceMetric):
 
 
 class LevenshteinMetric(ReferenceMetric):
-    """How alike the output and the expected one are: 1 - distance / length of the longer one.
+    """How alike output and expected output are: 1 - distance / length of the longer text.
 
     The distance counts insertions, deletions and substitutions of code points (Levenshtein 1966). Two empty
     texts are alike.
@@ -161,7 +161,7 @@ class LevenshteinMetric(ReferenceMetric):
 
 
 class TokenF1Metric(ReferenceMetric):
-    """Overlap of the words of the output with those of the expected one: the F1 of SQuAD.
+    """The F1 of the words that output and expected output share, as in SQuAD.
 
     Texts are put into lower case, without punctuation and the articles a, an, the; words count as often as
     they occur. Two texts without words are alike. Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
@@ -169,7 +169,7 @@ class TokenF1Metric(ReferenceMetric):
     """
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Return the F1 of the words that the output and the expected one share."""
+        """Return the F1 of the words that output and expected output share."""
         texts = (test_case.actual_output or "", test_case.expected_output or "")
         actual, expected = (Counter(normalize_answer(text).split()) for text in texts)
         common = (actual & expected).total()

@@ -219,7 +219,7 @@ class Recording:
 
     Attributes:
         begun: a trace for each outermost call; their list, frozen, is filled when the code has ended.
-        root: the span that all calls are part of; None where each outermost one begins a trace.
+        root: the span that all calls are part of; None if each outermost call begins a trace.
         is_open: whether the code inside still runs; what it has left running in other threads records no more.
     """
 

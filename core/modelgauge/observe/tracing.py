@@ -1,7 +1,7 @@
 """`observe` and its companions: an app marks which of its calls are spans, and names the metrics that judge them.
 
-Observed functions record only while somebody looks: `assert_test`, `evaluate`, or `collect_traces`. In
-production they just run. How spans are kept is in `spans.py`.
+Observed functions record only within `assert_test`, `evaluate` or `collect_traces`. In production they just run. How
+spans are kept is in `spans.py`.
 """
 
 import asyncio
@@ -272,12 +272,12 @@ def update_current_span(
         return
     if metrics is not None and not _is_list(metrics):
         raise InvalidDataError(f"metrics is {metrics!r}.", fix="Give a list: metrics=[ExactMatchMetric()].")
-    said = {"input": input, "output": output}
-    _add(span, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts={"name": name})
+    ends = {"input": input, "output": output}
+    _add(span, of_case, ends, test_case=test_case, metadata=metadata, tags=tags, texts={"name": name})
     if test_case is not None:
         of_test_case = {"input": test_case.input, "output": test_case.actual_output}
         span.fields |= {
-            key: value for key, value in of_test_case.items() if value is not None and said[key] is None
+            key: value for key, value in of_test_case.items() if value is not None and ends[key] is None
         }
     span.metrics = (*span.metrics, *(metrics or ()))
 
@@ -313,9 +313,9 @@ def update_current_trace(
     """
     span = _current(of_case, update_current_trace)
     if span is not None:
-        said = {"input": input, "output": output}
+        ends = {"input": input, "output": output}
         texts = {"name": name, "thread_id": thread_id, "user_id": user_id}
-        _add(span.trace, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts=texts)
+        _add(span.trace, of_case, ends, test_case=test_case, metadata=metadata, tags=tags, texts=texts)
 
 
 def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpan | None:
@@ -332,7 +332,7 @@ def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpa
 def _add(
     about: Updatable,
     of_case: Mapping[str, Any],
-    said: Mapping[str, Any],
+    ends: Mapping[str, Any],
     *,
     test_case: Any,
     metadata: Any,
@@ -357,7 +357,7 @@ def _add(
     case = LLMTestCase(input="", **given)
     about.case_fields |= {name: getattr(case, name) for name in given}
     about.test_case = test_case or about.test_case
-    about.fields |= {key: shown(value) for key, value in {**texts, **said}.items() if value is not None}
+    about.fields |= {key: shown(value) for key, value in {**texts, **ends}.items() if value is not None}
     if metadata is not None:
         about.fields["metadata"] = {**about.fields.get("metadata", {}), **shown_parts(metadata)}
     if tags is not None:

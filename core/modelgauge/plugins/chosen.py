@@ -52,7 +52,7 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
     Raises:
         UnknownNameError: a pattern matches nothing.
         NameCollisionError: two plugins have a group of one name.
-        UsageError: a label is none, or two SUTs share one.
+        UsageError: a label is not valid, or two SUTs have the same label.
     """
     found: dict[str, Chosen[T]] = {}
     order: list[Chosen[T] | str] = []
@@ -146,7 +146,7 @@ def check_labels(suts: Sequence[tuple[str, str | None]]) -> None:
         suts: the uid and the label of each.
 
     Raises:
-        UsageError: two have one label, or a label is the uid of another.
+        UsageError: two SUTs have the same label, or a label is the uid of another SUT.
     """
     seen: dict[str, str] = {}
     for uid, label in suts:

@@ -32,7 +32,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What was registered under one uid, or under the prefix of one provider.
+    """A registration: of one uid, or of the prefix of one provider.
 
     Args:
         kind: what it makes.
@@ -43,7 +43,7 @@ class Registered:
         distribution: who registered it.
         is_provider: whether it makes `uid/any-model`.
         servers: of a provider, the options of each server that can be named (`?server=NAME`), or `"module:NAMES"`.
-        own_servers: further ones, which the user's settings name.
+        own_servers: further servers, from the user's settings.
         options: those that hold where the name gives no other.
         table: the table of the settings that the name stands in.
         groups: the groups that it is in.

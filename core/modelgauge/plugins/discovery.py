@@ -1,4 +1,4 @@
-"""Finds plugins, loads them one by one and keeps what each registered; a broken one breaks nothing else.
+"""Finds plugins, loads them one by one and keeps what each registered; a broken plugin affects no other.
 
 The hooks are described in `hookspecs.py`, installed plugins are found by `entry_points.py`, files of
 `--plugin` are imported by `local_plugins.py`; what was registered is kept in registries, `registry.py`.
@@ -45,8 +45,8 @@ class LoadedPlugin:
     """A plugin that was loaded, and what it registered.
 
     Args:
-        name: the name of its entry point; of a local one, the value of `--plugin`.
-        distribution: who it belongs to; of a local one, its file or module.
+        name: the name of its entry point; for a local plugin, the value of `--plugin`.
+        distribution: the distribution that it belongs to; for a local plugin, its file or module.
         module: the module that holds its hooks.
         seconds: what loading it and calling its hooks took.
         counts: how many uids (providers included) of each kind it registered.
@@ -73,8 +73,8 @@ class PluginFailure:
     """A plugin, or one hook of it, that does not work.
 
     Args:
-        name: of its entry point; of a local one, the value of `--plugin`.
-        distribution: who it belongs to; of a local one, its file or module.
+        name: of its entry point; for a local plugin, the value of `--plugin`.
+        distribution: the distribution that it belongs to; for a local plugin, its file or module.
         cause: what happened, on one line.
         traceback: of the error, for its author.
         seconds: the time that it took.
@@ -277,7 +277,7 @@ def discover(
     entry_points: Iterable[PluginEntryPoint] | None = None,
     settings: Settings | None = None,
 ) -> Plugins:
-    """Load the built-in plugin, the installed ones, and local ones.
+    """Load the built-in plugin, installed plugins, and local plugins.
 
     Args:
         plugins: files or modules, as `--plugin` gives them.

@@ -6,11 +6,10 @@ an entry point, a file of your own is loaded by `--plugin FILE`:
     [project.entry-points.modelgauge]
     my_plugin = "my_plugin.register"
 
-A hook takes the arguments that it needs, by the names below. Plugins are loaded and called one by one: one
-that raises is reported by `modelgauge plugins`, nothing of it is kept, and it breaks nothing else. Keep the
-module
-light: what it imports, every command pays for. That is what targets like `"my_plugin.sut:MySUT"` are for:
-they are imported when they are first made. How hooks are found and called is in `discovery.py`.
+A hook takes the arguments that it needs, by the names below. Plugins are loaded and called one by one. A plugin that
+raises is reported by `modelgauge plugins`, registers nothing, and affects no other. Keep the module light: what it
+imports, every command pays for. That is what targets like `"my_plugin.sut:MySUT"` are for: they are imported when they
+are first made. How hooks are found and called is in `discovery.py`.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ def modelgauge_register_tests(register: Register) -> None:
 
     Args:
         register: `register(uid, target, *args, **kwargs)`, once for each test. The target is a class or
-            `"module:Class"`, and is made as `target(uid, *args, **kwargs)`. A uid has no white space and no
-            `?`; one that another plugin has as well is an error when it is asked for. After
-            `register.group(name, uids)`, `--test name` measures all of these tests, and shows their mean too.
+            `"module:Class"`, and is made as `target(uid, *args, **kwargs)`. A uid has no white space and no `?`. A uid
+            that two plugins register is an error when it is used. After `register.group(name, uids)`, `--test name`
+            measures all of these tests, and shows their mean too.
 
     Example:
         @hookimpl

@@ -1,7 +1,7 @@
 """The uids of one kind (tests, SUTs, annotators or metrics) and how each is made, lazily.
 
-A `Registry` is filled by discovery and passed on; there is no global one. Listing imports no target. The
-syntax of names is in `names.py`, making an object in `construction.py`, finding plugins in `discovery.py`.
+A `Registry` is filled by discovery and passed on; there is no global registry. Listing imports no target. The syntax
+of names is in `names.py`, making an object in `construction.py`, finding plugins in `discovery.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIRST_PARTY = (
 
 
 class Register:
-    """What a hook receives, called once for each uid; it belongs to one kind and one distribution."""
+    """The function that a hook receives and calls once for each uid, for one kind and one distribution."""
 
     def __init__(self, kind: Kind, distribution: str) -> None:
         self.kind = kind
@@ -93,7 +93,7 @@ class Register:
             kwargs: further arguments of the constructor.
 
         Raises:
-            PluginError: the prefix is not valid or was registered before, or the target is none.
+            PluginError: the prefix is not valid or was registered before, or the target is not valid.
         """
         entry = Registered(
             self.kind, prefix, target, (), kwargs, self.distribution, is_provider=True, servers=servers or {}
@@ -157,7 +157,7 @@ class Registry:
     def add(self, entries: Iterable[Registered]) -> None:
         """Add what one plugin registered, all or nothing.
 
-        A uid that another distribution has as well becomes an error when somebody asks for it.
+        A uid that another distribution registered too becomes an error when it is used.
 
         Raises:
             PluginError: the same distribution registered one of the uids before.
@@ -235,7 +235,7 @@ class Registry:
 
     @property
     def conflicts(self) -> dict[str, list[str]]:
-        """The distributions that claim one name, for each name that more than one claims."""
+        """The distributions by name, for each name that several distributions claim."""
         return {
             claims[0].label: [entry.owner for entry in claims]
             for _, claims in sorted(self._claims.items())

@@ -41,7 +41,7 @@ def failure_key(
     Args:
         kind: stage, uid of what failed, class of the exception.
         message: of the exception.
-        known: the keys of the groups so far; where there are a thousand, a new one has no message.
+        known: the keys of the groups so far; after a thousand, a new key has no message.
     """
     key = (*kind, _DIFFERING.sub("#", message[:2000]))
     return key if key in known or len(known) < _MOST_GROUPS else (*kind, "")

@@ -182,7 +182,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """How many characters of a terminal a text takes: two for each Chinese one, none for accents of their own."""
+    """Return how many cells of a terminal a text takes: two for a Chinese character, none for a combining accent."""
     if text.isascii():
         return len(text)
     return sum(

@@ -77,7 +77,7 @@ def _bounds(value: Any) -> str:
 
 
 def shown_results(record: TestRecord) -> Mapping[str, Any]:
-    """The results that get a row; the share of items that passed a threshold goes beside its result."""
+    """Return the results that get a row; the share of items that passed a threshold is shown with its result."""
     measured = {record.measurement_of(name): name for name in record.result}
     beside = {measured.get(f"{name}.{PASSED}") for name in record.thresholds if name in measured}
     return {name: value for name, value in record.result.items() if name not in beside}
@@ -107,7 +107,7 @@ def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
 
 
 def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """The facts beside the results: label, text and look of each.
+    """Return the facts shown with the results: label, text and look of each.
 
     Args:
         run: its record and where it is.

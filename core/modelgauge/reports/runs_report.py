@@ -214,8 +214,8 @@ def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
             found.setdefault(text, []).append(run.record)
     for text, (one, *others) in list(found.items())[:_TROUBLES]:
         more = f" and {counted(len(others), 'more pair')}" if others else ""
-        said = f"{one.test_uid} on {one.sut_name}{more}: {text}"
-        yield ends_of(said, 3 * width) if one.failure is not None else one_line(said, width)
+        line = f"{one.test_uid} on {one.sut_name}{more}: {text}"
+        yield ends_of(line, 3 * width) if one.failure is not None else one_line(line, width)
     if len(found) > _TROUBLES:
         yield f"{len(found) - _TROUBLES:,} more"
 

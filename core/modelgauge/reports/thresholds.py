@@ -11,7 +11,7 @@ from modelgauge.reports.layout import Style
 
 
 def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate | None:
-    """The share of the scored items that passed one threshold, or all of them; None where that is not known.
+    """Return the share of the scored items that passed a threshold, or all thresholds; None if unknown.
 
     Args:
         record: of a run.
@@ -42,13 +42,13 @@ def label_of(record: TestRecord, name: str, style: Style) -> str:
 
 
 def name_of(record: TestRecord, name: str) -> str:
-    """The name of a result; of one that is no mean of repeats, with how these were reduced: `accuracy, pass@2 of 5`."""
+    """Return the name of a result, with its reduction if it is not the mean of repeats: `accuracy, pass@2 of 5`."""
     plain = record.measurement_of(name)
     return name if plain == name else f"{plain}, {record.reduction} of {record.repeats}"
 
 
 def have_all_passed(record: TestRecord) -> bool:
-    """Whether no item that was measured by thresholds is below one; these may differ from item to item."""
+    """Whether all items that have thresholds reach them; thresholds may differ between items."""
     named = {record.measurement_of(name): value for name, value in record.result.items()}
     shares = [value for name, value in named.items() if name.endswith(f".{PASSED}")]
     return all(one.value >= 1 for one in shares if isinstance(one, Estimate))

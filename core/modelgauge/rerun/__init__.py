@@ -1,1 +1,1 @@
-"""Runs that build on an earlier one: `resume`, `rescore` and `run_part`."""
+"""Runs that build on an earlier run: `resume`, `rescore` and `run_part`."""

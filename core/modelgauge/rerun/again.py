@@ -1,4 +1,4 @@
-"""Doing a run again: it goes on where it stopped, a part of it is done, or its recorded answers are measured."""
+"""Repeating a run: continue it, run a part of it, or measure its recorded answers."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def resume(
     metrics: Sequence[str] = (),
     **options: Unpack[RerunOptions],
 ) -> list[TestRecord]:
-    """Continue runs that were stopped: items that have a record are not done again, failed ones included.
+    """Continue stopped runs; items with a record, failed items included, are not asked again.
 
     Concurrency, rates, time-outs, retries and caps are those of the run, unless others are given, which hold from
     then on. Caps are those of the command: what its runs spent before counts.
@@ -61,14 +61,14 @@ def resume(
         data_dir: where runs are looked up.
         test: the test, where it has no uid that can be found (an object of a notebook).
         sut: the SUT, where it has no uid that can be found.
-        judge: the run's judge; needed for a run that is not known to be the user's own, whose names are not used
-            unasked; so are `sut`, `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
+        judge: the run's judge; it must be given for a run that is not known to be the user's own, as must `sut`,
+            `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
         dataset: the run's file of goldens, or another with the same content; needed as `judge` is.
         metrics: the run's, where their names have options; needed as `judge` is.
         options: what `Runner` takes; what the results depend on is as it was.
 
     Returns:
-        The records of the runs, complete ones too.
+        The records of the runs, those of complete runs too.
 
     Raises:
         RecordError: there is no such run, or its test, items, data, SUT or judges are not what they were. Nothing is
@@ -119,8 +119,8 @@ def rescore(
 
     Args:
         run: a run's id or folder, or an invocation's id.
-        data_dir: where runs are looked up. Of a run that is not known to be the user's own no name is used unasked:
-            give its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
+        data_dir: where runs are looked up. The names in a run that is not known to be the user's own must be given
+            again: its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
         test: another test, or an object; by default the run's.
         dataset: goldens instead of a test: a file, or ALIAS or ALIAS@VERSION of a data set that was saved; by default
             the run's, where it is of some.
@@ -130,13 +130,13 @@ def rescore(
         encoding: of the file's text; by default that of the run's file, UTF-8 for another.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
-        ratings: measure by what people said of the answers on the pages of `modelgauge serve`, and by nothing else.
+        ratings: measure only by the ratings that people gave on the pages of `modelgauge serve`.
         options: what `Runner` takes.
 
     Raises:
         RecordError: there is no such run, or its answers are not answers to the test's prompts.
-        UsageError: there is a data set without metrics, or the other way round, or a test or ratings beside them.
-        InputFileError: nobody has rated answers of a run.
+        UsageError: there is a data set without metrics, or metrics without a data set, or a test or ratings with them.
+        InputFileError: a run has no ratings.
     """
     form = FileForm(columns or {}, delimiter, encoding)
     if (test is not None) + ratings + (dataset is not None or bool(metrics) or says(form)) > 1:

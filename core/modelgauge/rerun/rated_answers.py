@@ -1,4 +1,4 @@
-"""`RatedAnswers`: the test that measures the recorded answers of a run by what people said of them."""
+"""`RatedAnswers`: the test that measures the recorded answers of a run by people's ratings."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ class _Alike:
 
 
 class Human(_Alike, CompletionAnnotator[Score]):
-    """Annotates an answer with the ratings that people gave it: their mean, what each said, and why. Nobody is asked.
+    """Annotates an answer with the ratings that people gave it: their mean, each rating, and why.
 
     Args:
         uid: the name in records.
@@ -51,10 +51,10 @@ class Human(_Alike, CompletionAnnotator[Score]):
         return {"item_id": prompt.source_id, "answer": digests_of([completion])[0]}
 
     async def annotate(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        """Look up what people said.
+        """Return the recorded ratings of an answer.
 
         Raises:
-            MissingAnswerError: nobody rated the answer.
+            MissingAnswerError: the answer has no rating.
         """
         of_item = self._of_item.get(request["item_id"], [])
         found = [one for one in of_item if request["answer"] in one.answers]
@@ -87,7 +87,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
         run: whose answers were rated.
 
     Raises:
-        InputFileError: nobody has rated an answer of the run.
+        InputFileError: no answer of the run has a rating.
         RecordError: the file of ratings is damaged.
     """
 

@@ -1,4 +1,4 @@
-"""Trust: which names the caller must give again before a run is repeated that may be somebody else's."""
+"""Trust: the names that a caller must give again to repeat a run that may be somebody else's."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence

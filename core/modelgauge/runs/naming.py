@@ -31,11 +31,11 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
 
     Args:
         data_dir: where runs are looked up by their ids.
-        name: a run's id or folder, or a file in it; the id of an invocation, for all runs of one command; what one of
-            these ids alone begins with; `latest` for the newest invocation, `latest~1` for the one before it.
+        name: a run's id or folder, or a file in it; the id of an invocation, for all runs of one command; the unique
+            beginning of one of these ids; `latest` for the newest invocation, `latest~1` for the one before it.
 
     Raises:
-        RecordError: there is none, or the beginning is that of several.
+        RecordError: there is no run, or the beginning is that of several.
     """
     runs, path = data_dir / RUNS, Path(name)
     in_a_run = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS) and path.is_file()
@@ -116,7 +116,7 @@ def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Seq
         name: as for `find_runs`, or a file of `--output-file`.
 
     Raises:
-        RecordError: there is none, or none can be read.
+        RecordError: there is no run, or none can be read.
     """
     if is_file_of_records(Path(name)):
         return [RecordedRun(record) for record in records_in(Path(name))], ()

@@ -35,12 +35,12 @@ def _now() -> datetime:
 
 
 class Rating(Frozen):
-    """What one person said of one answer.
+    """The rating of one answer by one person.
 
     Args:
         item_id: the item that was answered.
         answers: the digests of the completions that were shown; see `digests_of`.
-        rater: who said it.
+        rater: the name of the person.
         score: 1 (worst) to 5 (best); None where the rater skipped the answer.
         reason: why.
         guidelines: the digest of the guidelines that the rater had.
@@ -88,11 +88,11 @@ class RatingsFile:
 
     @classmethod
     def of(cls, run: RunFolder) -> "RatingsFile":
-        """The ratings of a run, which lie beside the folder of runs."""
+        """Return the ratings of a run, whose file is beside the folder of runs."""
         return cls(run.path.parent.parent / RATINGS / f"{run.run_id}.jsonl")
 
     def add(self, line: Rating | Undo) -> None:
-        """Append a rating, or take one back; it is on the disk when this returns.
+        """Append a rating, or withdraw one; it is on the disk when this returns.
 
         Raises:
             OSError: the disk refuses; the file is as it was.
@@ -148,5 +148,5 @@ def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
 
 
 def digests_of(answer: Iterable[SUTCompletion]) -> tuple[str, ...]:
-    """What tells completions apart: a rating of one is none of another."""
+    """Return digests that identify completions, so that a rating belongs to one completion."""
     return tuple([hex_digest(one.text) for one in answer])

@@ -20,7 +20,7 @@ _ITEM = re.compile(rb',?\{"kind":"(?:item|exception)","index":\d{1,18},.*\}\n')
 
 
 def records_in(file: Path) -> list[TestRecord]:
-    """The records in a file that `--output-file` wrote, or the one in a `record.json` without its run.
+    """Return the records in a file of `--output-file`, or the record in a `record.json` without its run.
 
     Raises:
         RecordError: it holds something else.

@@ -1,4 +1,4 @@
-"""`RecordedRun`: the record of a run with where the run lies, its items, and the command that does more with it."""
+"""`RecordedRun`: the record of a run, its folder, its items, and the command that continues it."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A record, and where its run lies.
+    """A record, and the folder of its run.
 
     Args:
         record: of the run.
         folder: the run's; None where the record comes from a file that `--output-file` wrote.
-        ended: False where there is no record yet, and this one says how far the run is.
+        ended: False if the run has no record yet; then this record says how far the run is.
         going_on: whether a process works on the run now.
     """
 
@@ -46,8 +46,7 @@ class RecordedRun:
         return self.record.failure is not None and self.record.failure.stage != "run"
 
     def to_go_on(self) -> str | None:
-        """The command that does what a run that was stopped has left to do; None where there is nothing to go on with,
-        or only its caller can."""
+        """The command that continues a stopped run; None if nothing is left, or only its caller can continue it."""
         counts, failure = self.record.counts, self.record.failure
         if failure is not None and failure.error_type == NewRunNeededError.__name__:
             return None

@@ -1,4 +1,4 @@
-"""Which items of a run somebody wants to see: by id, by outcome, by text, by their measurements."""
+"""The choice of items of a run to show: by id, outcome, text or measurements."""
 
 import heapq
 import math

@@ -1,4 +1,4 @@
-"""What became of a run; of one whose last session wrote no record, the record is made of what its files say."""
+"""The state of a run. If its last session wrote no record, a record is made from its other files."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -35,7 +35,7 @@ _OF_OPTIONS = ("identifier", "hyperparameters", "repeats", "cluster", "sut_optio
 
 
 def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
-    """What became of a run, and the record that says so; None where its last session has written none.
+    """Return the state of a run and its record; None if its last session has written no record.
 
     Raises:
         RecordError: one of its files is damaged.
@@ -52,7 +52,7 @@ def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
 
 
 def recorded_run(folder: RunFolder) -> RecordedRun:
-    """A run as far as it is: with its record where it has one, else with what manifest and journal say.
+    """Return a run with its record; if it has none, with a record made from manifest and journal.
 
     Raises:
         RecordError: one of these files is damaged, or it is no run.

@@ -1,4 +1,4 @@
-"""The trash of a data folder: runs that were deleted, until somebody removes them for good."""
+"""The trash of a data folder: deleted runs, until somebody removes them for good."""
 
 import re
 from itertools import count

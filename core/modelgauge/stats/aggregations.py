@@ -1,11 +1,11 @@
 """Ready-made aggregations of measured items: what most tests return from `aggregate_measurements`.
 
-Each takes `MeasuredItems` and the name of a measurement and returns an `Estimate` (`count`: a whole number).
-The formulas live in `intervals`. `bounds` say what the value would be if every missing item (one that failed,
-or that a run did not get to before it stopped) had the lowest, or the highest, value of the measurement's range;
-they are None where no range is known, or nobody knows how many items are missing.
+Each takes `MeasuredItems` and the name of a measurement and returns an `Estimate` (`count`: a whole number). The
+formulas live in `intervals`. `bounds` say what the value would be if every missing item (it failed, or a stopped run
+did not reach it) had the lowest, or the highest, value of the measurement's range; they are None if the range or the
+number of missing items is unknown.
 
-Over no items at all a sum and a count are 0; every other aggregation is an error, for it has no value.
+Over no items, a sum and a count are 0; every other aggregation is an error.
 """
 
 import math
@@ -39,11 +39,11 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
     | no range | `t_interval`, within the end that is known; None where all values are equal | t, or cr2-t |
     | all items of the population are measured | None: the value is exact | exact |
 
-    A measurement is 0/1 where it has these two values only, and its range is (0, 1), or nobody declared a range
-    and both values occur. Items are clustered where `cluster` or `items.shared` joins some; then standard error
-    and degrees of freedom are cluster-robust, see `mean_error`. Where `items.population` is known, standard
-    error and interval shrink by the finite population correction, sqrt(1 - n / population) (Cochran 1977,
-    "Sampling Techniques", section 2.6). There is no standard error where all values are equal.
+    A measurement is 0/1 if it has only these two values, and its range is (0, 1), or it has no declared range and both
+    values occur. Items are clustered where `cluster` or `items.shared` joins some; then standard error and degrees of
+    freedom are cluster-robust, see `mean_error`. Where `items.population` is known, standard error and interval shrink
+    by the finite population correction, sqrt(1 - n / population) (Cochran 1977, "Sampling Techniques", section 2.6).
+    There is no standard error where all values are equal.
 
     Args:
         items: at least one.
@@ -137,7 +137,7 @@ def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estima
 
 
 def minimum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
-    """The smallest value of a measurement. Raises as `mean`."""
+    """Return the smallest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "minimum")
     value = float(values.min())
     return Estimate(value=value, n=len(values), bounds=_bounds(items, name, value, values, np.min))

@@ -27,7 +27,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
 
 class Ratings(NamedTuple):
-    """The labels that raters gave to items; `ratings_of` makes it.
+    """The labels that raters gave to items, made by `ratings_of`.
 
     Args:
         codes: (n, r) int64, the place of each label among the categories; -1 where a rater gave none.

@@ -22,7 +22,7 @@ class CorrectedMean(NamedTuple):
         value: the estimate.
         stderr: its standard error.
         interval: its interval; None where nothing varies.
-        weight: how far the judge is relied on (λ): 0, not at all, so that the labels' mean is left; 1, fully.
+        weight: how far the judge is relied on (λ), from 0 (the mean of the labels alone) to 1 (fully).
     """
 
     value: float
@@ -121,7 +121,7 @@ def rogan_gladen(
 
     Raises:
         InvalidDataError: a count is above its total, a total is 0, the confidence is not between 0 and 1, or
-            sensitivity and specificity together are 1 or less: such a judge tells nothing.
+            sensitivity and specificity together are 1 or less: such a judge is of no use.
     """
     counts = (positive, found_positive, found_negative)
     if not all(0 <= count <= total and total >= 1 for count, total in counts):

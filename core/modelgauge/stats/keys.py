@@ -1,4 +1,4 @@
-"""How items are told apart: by a key of their context, or by a function of the item."""
+"""Keys of items: a key of their context, or a function of the item."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing
 
 Key: TypeAlias = str | Callable[[MeasuredTestItem], Hashable]
-"""How items are told apart: a key (or attribute) of their context, or a function of the item."""
+"""A key of items: a key (or attribute) of their context, or a function of the item."""
 
 _ABSENT = object()
 

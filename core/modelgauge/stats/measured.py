@@ -29,7 +29,7 @@ Range: TypeAlias = tuple[float, float]
 
 
 class MeasuredItems(Sequence[MeasuredTestItem]):
-    """The scored items of a run, in the order of the test, and the failed ones beside them.
+    """The scored items of a run, in the order of the test, and its failed items.
 
     A subclass gives `__len__`, `_item`, `_column_values`, `names`, `failed` and `ranges`, and may give a
     faster `__iter__`, and the attributes below. Slices and groups are views, which read from
@@ -67,7 +67,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         Args:
             items: the scored items, in order.
             failed: the items that could not be scored.
-            unfinished: how many items a run that stopped early did not get to; None where nobody knows.
+            unfinished: how many items a stopped run did not reach; None if unknown.
             ranges: measurement name to its (lowest, highest) possible value; `inf` where there is no end.
             shared: as the attribute.
             population: as the attribute.
@@ -126,7 +126,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     @property
     def unfinished(self) -> int | None:
-        """How many items a run that stopped early did not get to; None where nobody knows, and no bounds are known.
+        """How many items a stopped run did not reach; None if unknown, and then bounds are unknown too.
 
         They count as missing, like failed items. Which slice or group they belong to is not known.
         """
@@ -134,7 +134,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     @property
     def missing(self) -> int | None:
-        """How many items have no measurements, failed ones and unfinished ones; None where that is not known."""
+        """How many items have no measurements, failed and unfinished; None if unknown."""
         return None if self.unplaced or self.unfinished is None else len(self.failed) + self.unfinished
 
     @overload
@@ -194,11 +194,10 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     def group_by(self, key: Key) -> "dict[Hashable, MeasuredItems]":
         """Views of the items that share a key, in order of the key's first appearance.
 
-        A failed item belongs to the group that the key gives for it, without measurements. Where the key is a
-        function that reads measurements, or that raises for the failed item, its group is not known: it is
-        `unplaced` in every group, and no group has bounds; nor has one where a run stopped early, for the
-        groups of its unfinished items are not known. A group of failed items alone is left out: there is
-        nothing to aggregate.
+        A failed item belongs to the group that the key gives for it, without measurements. If the key is a function
+        that reads measurements, or that raises for a failed item, the item's group is unknown: it is `unplaced` in
+        every group, and no group has bounds. A stopped run has no bounds of groups, since the groups of its unfinished
+        items are unknown. A group of failed items alone is left out: there is nothing to aggregate.
 
         Args:
             key: a key of the items' context (an attribute, where the context is a model), or a function of a

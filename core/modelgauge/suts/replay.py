@@ -53,8 +53,10 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         for row in table.rows:
             if row.problem is not None and not row.values:
                 raise InputFileError(row.problem.problem, fix=_HOW_TO_WRITE)
-            asked, said = (_text(row, column, is_cell=table.cells_are_text) for column in (prompt, response))
-            if self._answers.setdefault(asked, said) != said:
+            asked, answer = (
+                _text(row, column, is_cell=table.cells_are_text) for column in (prompt, response)
+            )
+            if self._answers.setdefault(asked, answer) != answer:
                 self._ambiguous.add(asked)
         if not self._answers:
             raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)

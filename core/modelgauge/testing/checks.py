@@ -56,7 +56,7 @@ def check_plugin(
 
     Args:
         name: a distribution, one of its entry points, or the path of a local plugin.
-        local: local plugins to load beside what is installed; `name` may be one of them.
+        local: local plugins to load in addition to installed plugins; `name` may be one of them.
         examples: names to check, for providers (`acme/small-model`) and for uids that need options.
         call: ask SUTs and annotators for real, which may cost money: a brief prompt for each, and the
             annotators of tests.

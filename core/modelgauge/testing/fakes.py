@@ -1,4 +1,4 @@
-"""Stand-ins for anybody's tests: a SUT with scripted replies, an annotator, and a test, all real ones.
+"""Fakes for tests: a SUT with scripted replies, an annotator and a test, all real subclasses.
 
 They go through the engine like any other, so a plugin's author can run a Test on a `FakeSUT`, a SUT with a
 `FakeTest`, and see what reached them:
@@ -28,7 +28,7 @@ Replies = Reply | Mapping[str, Reply] | Callable[[AnyPrompt], Reply]
 
 
 class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
-    """Answers text and chat prompts with the replies of a script, and keeps what it was asked.
+    """Answers text and chat prompts with scripted replies, and keeps the prompts.
 
     A reply is a text, a `SUTCompletion`, a whole `SUTResponse`, or an exception, which is raised as a real
     SUT's would be. A text or a completion is given as often as `num_completions` asks, and has made-up
@@ -38,7 +38,7 @@ class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
         uid: the name in records.
         replies: one reply to everything; or replies by the text of the prompt (of a chat, of its last
             message); or a function of the prompt. Answers of a function, and exceptions, are never cached.
-        capabilities: to declare, beside text and chat prompts.
+        capabilities: to declare, in addition to text and chat prompts.
 
     Attributes:
         prompts: the prompts that it was asked, in order; an answer from the cache was asked too.
@@ -110,7 +110,7 @@ class FakeAnnotatorRequest(BaseModel):
 
 
 class FakeAnnotator(CompletionAnnotator[Any]):
-    """Gives the annotations of a script, and keeps what it was asked about.
+    """Returns scripted annotations, and keeps what it was asked about.
 
     Args:
         uid: the name in records.
@@ -209,7 +209,7 @@ def _answered(item: TestItemAnnotations) -> Mapping[str, float]:
 
 
 def _made_up_logprobs(text: str, count: int) -> tuple[TopTokens, ...]:
-    """Words as tokens, the one that was said first, each next one less likely by one."""
+    """Words as tokens: the reply's word first, each further word less likely by one."""
     return tuple(
         TopTokens(
             top_tokens=tuple(

@@ -70,7 +70,7 @@ class Plugin:
 
     Args:
         name: a distribution, one of its entry points, or a file.
-        local: files or modules to load beside what is installed; `name` may be one of them.
+        local: files or modules to load in addition to installed plugins; `name` may be one of them.
 
     Raises:
         UnknownNameError: nothing of that name is installed.

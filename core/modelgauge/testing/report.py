@@ -39,7 +39,7 @@ class Problem(AssertionError):  # noqa: N818  of Finding's words
 
 
 class Caution(Problem):
-    """A promise is kept, and something should be looked at all the same."""
+    """A promise is kept, and something should still be checked."""
 
 
 def message_of(error: BaseException) -> str:
@@ -84,7 +84,7 @@ _MARKS = {Status.problem: "PROBLEM", Status.not_applicable: "n/a"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule found in one plugin, test, SUT, annotator or metric.
+    """The outcome of one rule for one plugin, test, SUT, annotator or metric.
 
     Args:
         rule: the rule's id.
@@ -131,7 +131,7 @@ class Report:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What breaks no promise, and should be looked at all the same."""
+        """Findings that break no promise and should still be checked."""
         return tuple(one for one in self.findings if one.status is Status.warning)
 
     @property

@@ -101,7 +101,7 @@ def text_after(text: str, *markers: str, ignore_case: bool = False) -> str | Non
         ignore_case: take markers in any case.
 
     Raises:
-        InvalidDataError: no marker is given, or an empty one.
+        InvalidDataError: no marker is given, or a marker is empty.
     """
     if not markers or not all(markers):
         raise InvalidDataError(
@@ -150,7 +150,7 @@ def boxed(text: str) -> str | None:
 
 
 def first_line(text: str) -> str:
-    """The first line with something on it, without surrounding whitespace; empty where there is none."""
+    """Return the first line that is not blank, without surrounding whitespace; empty if all are blank."""
     return text.strip().partition("\n")[0].rstrip()
 
 
@@ -191,9 +191,9 @@ def split_reasoning(raw: str) -> SplitText:
     5. Inside reasoning, an opening tag is a mention, and the first closing tag ends the block: models emit it
        as one special token. A tag in backticks is a mention everywhere.
 
-    Whitespace around the reasoning and the answer is stripped; a text in which no reasoning is found is
-    returned as it stands, to the byte. A completion that was cut off before a closing tag whose opening tag
-    stood in the template carries no sign of it, and is returned as text.
+    Whitespace around the reasoning and the answer is stripped; a text without reasoning is returned unchanged. A
+    completion that was cut off before a closing tag whose opening tag stood in the template carries no sign of it, and
+    is returned as text.
 
     Args:
         raw: a completion as the model wrote it. Takes linear time.

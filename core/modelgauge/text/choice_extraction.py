@@ -100,7 +100,7 @@ _LABELLED_LINE = re.compile(
 
 
 def extract_choice(text: str, choices: Sequence[str]) -> str | None:
-    """The letter of the choice that a completion names; None where it names none, or more than one: no guess.
+    """Return the letter of the choice that a completion names; None if it names none or several: no guess.
 
     Args:
         text: a completion without its reasoning block. Markdown and LaTeX wrappers are ignored.

@@ -214,7 +214,7 @@ class _Serving:
                 one.admission.pauses.give_up()
 
     async def _report(self, work: int) -> None:
-        """Say all that there is to say of a work; what was counted is told with the last group that is written."""
+        """Report a work to the driver; its counts are sent with the last group that is written."""
         await self._board.services.writer.drained()
         notes = dict.fromkeys(note for target in self._targets[work] for note in target.notes())
         self._tell("reported", work, list(notes))

@@ -15,7 +15,7 @@ _Counts = tuple[int, int, frozenset[str], dict[str, int]]
 
 
 class WorkerCounts:
-    """What was counted, which the driver is told before the calls are committed.
+    """Counts that are sent to the driver before the calls are committed.
 
     Args:
         tallies: of the works.
@@ -53,7 +53,7 @@ def _grown(now: _Counts, before: _Counts) -> list[Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Neither warn nor log: the driver has said it when it made the same objects."""
+    """Neither warn nor log: the driver did so when it made the same objects."""
     logging.disable(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

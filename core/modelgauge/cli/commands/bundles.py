@@ -35,7 +35,7 @@ allowed_signers_option = click.option(
     "--allowed-signers",
     type=_FILE,
     metavar="FILE",
-    help="Demand a signature by somebody in this file, of the form that `man ssh-keygen` describes.",
+    help="Require a signature by somebody in this file, whose form `man ssh-keygen` describes.",
 )
 
 
@@ -54,12 +54,11 @@ allowed_signers_option = click.option(
 @cache_option
 @shared_options
 def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool) -> None:
-    """Write runs into one file for other people: their files, and the answers of the cache that they used.
+    """Write runs into one file for other people, with the cached answers that they used.
 
     RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
-    unbundle` unpacks the file, `modelgauge check` checks it. A manifest in it has the SHA-256 of all files. Without
-    --sign nothing proves who made it. A bundle with a known secret is not made; rows of the cache with one are left
-    out.
+    unbundle` unpacks the file, `modelgauge check` checks it. Its manifest has the SHA-256 of all files; --sign proves
+    who made it. A run that holds a known secret is refused, and cache rows that hold one are left out.
 
     \b
     Examples:
@@ -120,15 +119,15 @@ def _all_secrets(app: App) -> Redactor:
     "--output",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The folder, which is made.  [default: the name of the file without its ending]",
+    help="The new folder.  [default: the name of the file without its ending]",
 )
 @allowed_signers_option
 @shared_options
 def unbundle(app: App, /, *, file: Path, output: Path | None, allowed_signers: Path | None) -> None:
-    """Unpack a bundle into a new folder, with a cache of its own: its answers never enter yours.
+    """Unpack a bundle into a new folder with its own cache; its answers never enter yours.
 
-    The folder is the data folder of the runs. They are not your own: `resume` and `rescore` use what they name only
-    when you name it again. What the bundle answers is read for these runs alone, and costs nothing. A bundle that is
+    The folder is the data folder of the runs. They do not count as yours: `resume` and `rescore` use the names in them
+    only if you give them again. The answers of the bundle serve these runs only, and cost nothing. A bundle that is
     damaged, was changed, or is not safe to unpack leaves nothing behind.
 
     \b
@@ -169,14 +168,14 @@ def unbundle(app: App, /, *, file: Path, output: Path | None, allowed_signers: P
 def check(
     app: App, /, *, names: Sequence[str], allowed_signers: Path | None, rescore: bool, **again: Any
 ) -> None:
-    """Check that runs are what they say: each item asked, answered, annotated and measured once; counts and results.
+    """Check that runs are complete and consistent: items, answers, annotations, measurements, counts and results.
 
-    Each item has one record, with an answer to every prompt, the annotations that the test declares, and
-    measurements; the counts are those of the items; the means of the measurements are the results. Of a bundle, or a
-    folder that `unbundle` made, the SHA-256 of all files too. Each finding is a line, and the exit code is then 1.
-    Items whose texts were taken out are listed, since nobody can check their answers.
+    Each item has one record, with an answer to every prompt, the annotations that the test declares, and measurements;
+    the counts are those of the items; the means of the measurements are the results. For a bundle, or a folder that
+    `unbundle` made, the SHA-256 of all files is checked too. Each finding is a line, and makes the exit code 1. Items
+    with redacted texts are listed, since nobody can check their answers.
 
-    Names are given again, for --rescore, only where a run is not known to be your own, as for `modelgauge rescore`.
+    With --rescore, give names again if a run is not known to be yours, as for `modelgauge rescore`.
 
     \b
     Examples:

@@ -35,8 +35,8 @@ _BEFORE_A_DIFFERENCE = 15
 def cache() -> None:
     """Look at the cache of responses, check it, or clear it.
 
-    Every response that was paid for is kept in DATA_DIR/cache, so that the same question is never paid twice, unless a
-    secret stands in question or answer.
+    Each paid response is stored in DATA_DIR/cache, so that the same request is paid once. A request or response that
+    contains a secret is not stored.
     """
 
 
@@ -45,7 +45,7 @@ def cache() -> None:
 @cache_option
 @shared_options
 def stats(app: App, /) -> None:
-    """Show how many responses are kept, how much room they take, and what was found damaged.
+    """Show how many responses are stored, how much space they take, and how many were damaged.
 
     \b
     Example:
@@ -75,10 +75,10 @@ def stats(app: App, /) -> None:
 @cache_option
 @shared_options
 def verify(app: App, /) -> None:
-    """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
+    """Read every response and check it against its key and checksum; the exit code is 1 if one is damaged.
 
-    What is damaged goes to the quarantine, a folder in the cache, and the next run that needs it pays for it
-    again. What is sound stays. In a folder that is read-only all stays as it is.
+    Damaged entries move to the quarantine, a folder in the cache, and the next run that needs them pays for them
+    again. Nothing changes in a read-only folder.
 
     \b
     Example:
@@ -118,7 +118,7 @@ def verify(app: App, /) -> None:
 @cache_option
 @shared_options
 def clear(app: App, /, *, yes: bool) -> None:
-    """Remove every response from the cache; the next runs pay for theirs again. Records of runs stay.
+    """Remove every response from the cache; later runs pay again. Records of runs stay.
 
     \b
     Example:
@@ -142,11 +142,11 @@ def clear(app: App, /, *, yes: bool) -> None:
 @click.argument("target", metavar="TO")
 @shared_options
 def copy(app: App, /, *, source: str, target: str) -> None:
-    """Copy every response of a cache into another one; what is there already is not written again.
+    """Copy every response of a cache into another cache; existing entries are not written again.
 
     FROM and TO are folders of caches (DATA_DIR/cache), or URLs. Each entry is checked before it is written and read
-    again afterwards. The same command again goes on where a copy was interrupted. The exit code is 1 where an entry of
-    FROM is damaged.
+    again afterwards. Repeating the command continues an interrupted copy. The exit code is 1 if an entry of FROM is
+    damaged.
 
     \b
     Example:
@@ -184,7 +184,9 @@ def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
 @cache.command("explain", cls=GroupedCommand)
 @together(
     click.option("--sut", metavar="UID", help="The SUT that would be asked."),
-    click.option("--annotator", metavar="UID", help="An annotator instead, that would judge --completion."),
+    click.option(
+        "--annotator", metavar="UID", help="The annotator that would judge --completion, instead of a SUT."
+    ),
     prompt_options,
     click.option("--completion", metavar="TEXT", help="What the annotator would judge."),
     context_option,
@@ -195,10 +197,10 @@ def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
 @sut_options
 @shared_options
 def explain(app: App, /, *, sut: str | None, annotator: str | None, **given: Any) -> None:
-    """Say whether the answer to a prompt is in the cache, and if not, how the nearest entry differs from it.
+    """Show whether the answer to a prompt is in the cache, and if not, how the nearest entry differs.
 
-    Nothing is sent. What differs may be the request (a prompt, an option), or who was asked: the class and
-    its arguments, its `cache_version`, the SUTs that a judge asks.
+    Nothing is sent. The difference is in the request (a prompt, an option), or in who is asked: the class and its
+    arguments, its `cache_version`, the SUTs that a judge asks.
 
     \b
     Examples:

@@ -83,10 +83,10 @@ def compare(
 
     BASELINE and CANDIDATE are runs: an id or the beginning of one, a folder, an invocation's id for all its runs,
     `latest` or `latest~1`, or a file of --output-file. Items of the same test are paired. Differences are candidate
-    less baseline. What is not significant is never called equal. With --baseline-sut, a CANDIDATE may be left out: then
-    the other SUTs of the invocation are compared with that one.
+    minus baseline. A difference that is not significant is never called equality. With --baseline-sut and no
+    CANDIDATE, the other SUTs of the invocation are the candidates.
 
-    The exit code is 1 where a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
+    The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ _message = click.option("--message", default="", metavar="TEXT", help="What was 
 def versions(app: App, /, *, alias: str) -> None:
     """List the versions of a data set that were saved under an alias.
 
-    They lie in the folder of data, or in the workbench that MODELGAUGE_WORKBENCH_URL names.
+    They are in the data folder, or on the workbench that MODELGAUGE_WORKBENCH_URL names.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def versions(app: App, /, *, alias: str) -> None:
 @click.argument("alias")
 @_message
 @_author
-@click.option("--parent", type=click.IntRange(min=1), help="The version that it takes the place of.")
+@click.option("--parent", type=click.IntRange(min=1), help="The version that the file replaces.")
 @form_options
 @shared_options
 def push(
@@ -69,8 +69,8 @@ def push(
 ) -> None:
     """Save the goldens of a file as a new version under an alias.
 
-    Where the alias has a version, say by --parent which one the file takes the place of. Where there is a newer one,
-    nothing is saved.
+    If the alias has versions, --parent names the version that the file replaces. If there is a newer version, nothing
+    is saved.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def push(
 @click.option("--version", type=click.IntRange(min=1), help="Its number.  [default: the latest]")
 @shared_options
 def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
-    """Write a version of a data set to a CSV, JSON or JSONL file, which is replaced where it is there.
+    """Write a version of a data set to a CSV, JSON or JSONL file; an existing file is replaced.
 
     \b
     Examples:
@@ -116,7 +116,7 @@ def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
 @_author
 @shared_options
 def restore(app: App, /, *, alias: str, version: int, message: str, author: str) -> None:
-    """Save an earlier version of a data set again, as the latest one.
+    """Save an earlier version of a data set again, as the latest version.
 
     \b
     Example:

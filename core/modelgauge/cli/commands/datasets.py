@@ -53,10 +53,9 @@ def datasets() -> None:
 def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm) -> None:
     """List the data sets of a folder.
 
-    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and those that cannot be
-    read, with what is wrong; the exit code is 0 all the same, and that of `datasets validate` tells. Other files
-    of these types are named as well. Hidden files and folders, the data folder of runs, virtual
-    environments and node_modules are left out.
+    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and unreadable files with
+    their problem; the exit code is 0 even then, unlike that of `datasets validate`. Other files of these types are
+    named too. Hidden files and folders, the data folder of runs, virtual environments and node_modules are left out.
 
     \b
     Examples:
@@ -167,7 +166,7 @@ def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool =
 def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
     """Show the goldens of a data set.
 
-    With --json, all that they say.
+    With --json, all their fields.
 
     \b
     Examples:
@@ -222,10 +221,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 @form_options
 @shared_options
 def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
-    """Report all that is wrong with data sets.
+    """Report all problems of data sets.
 
-    The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
-    (an input that is there twice, a misspelt column) is a warning.
+    The exit code is 1 if a file or a row cannot be read, or there is no golden. A likely mistake (a repeated input, a
+    misspelt column) is a warning.
 
     \b
     Example:
@@ -279,14 +278,14 @@ def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
 @datasets.command("diff")
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
-@click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
+@click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 if they differ.")
 @form_options
 @shared_options
 def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileForm) -> None:
     """Compare the goldens of two data sets.
 
-    Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
-    by their input. Where only their order differs, it says so, and the exit code is 0.
+    Shows which goldens were added, removed and changed; the files may have different types. Goldens are matched by
+    their name, else by their input. If only their order differs, it says so, and the exit code is 0.
 
     \b
     Example:

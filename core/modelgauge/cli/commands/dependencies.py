@@ -37,12 +37,12 @@ def dependencies() -> None:
     "tests",
     multiple=True,
     metavar="UID",
-    help="What this test, group or pattern of tests needs, here or not; repeatable.",
+    help="Show the data that this test, group or pattern of tests needs, stored or not; repeatable.",
 )
 @data_dir_option
 @shared_options
 def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
-    """List the data that is kept; with --test, what tests need and whether it is here.
+    """List the stored data; with --test, the data that tests need and whether it is stored.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
 @dependencies.command("add")
 @click.argument("key_and_file", nargs=-1, required=True, metavar="[KEY] FILE")
 @click.option("--test", required=True, metavar="UID", help="The test that needs it.")
-@click.option("--key", metavar="KEY", help="The test's name for it; needless where it has only one.")
+@click.option("--key", metavar="KEY", help="The test's name for it; not needed if it has only one.")
 @data_dir_option
 @shared_options
 def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | None) -> None:

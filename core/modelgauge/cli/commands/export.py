@@ -58,9 +58,9 @@ def export(
 ) -> None:
     """Write runs as tables: a row for each item, completion, annotation, measurement or span.
 
-    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
-    or `latest~1` for the command before; a folder; or a file of --output-file. The rows of all runs come into the
-    same tables. docs/reference/tables.md lists the columns. Parquet needs pip install "modelgauge-framework[frames]".
+    RUN is the id of a run, or of an invocation for all runs of one command; the unique beginning of an id; `latest`,
+    or `latest~1` for the command before; a folder; or a file of --output-file. The rows of all runs come into the same
+    tables. docs/reference/tables.md lists the columns. Parquet needs pip install "modelgauge-framework[frames]".
 
     \b
     Examples:

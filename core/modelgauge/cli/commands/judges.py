@@ -33,8 +33,8 @@ def sample(app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path
     """Draw judged answers at random into a sheet that people label.
 
     RUN is a run's id or folder, or `latest`; several runs of different SUTs give the same number of answers each. The
-    columns are item_id, sut, prompt, answer, rater and label; people fill in the last two. What the judge said is not
-    in the sheet. A larger sample with the same seed holds the smaller one.
+    columns are item_id, sut, prompt, answer, rater and label; people fill in the last two. The judge's verdicts are
+    not in the sheet. A larger sample with the same seed contains the smaller sample.
 
     \b
     Example:
@@ -75,13 +75,15 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
     metavar="FILE",
     help="A filled sheet, or ratings; repeatable.",
 )
-@click.option("--measurement", multiple=True, metavar="NAME", help="The judge's; repeatable, for a panel.")
+@click.option(
+    "--measurement", multiple=True, metavar="NAME", help="The judge's measurement; repeatable for a panel."
+)
 @click.option(
     "--good",
     type=click.IntRange(2, 5),
     default=4,
     show_default=True,
-    help="The rating of the workbench from which on an answer is right.",
+    help="The lowest rating of the workbench that counts as right.",
 )
 @click.option("--encoding", "encoding_type", default="utf-8", show_default=True, help="Of the sheets.")
 @data_dir_option
@@ -89,11 +91,11 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
 def calibrate_judge(app: App, /, *, runs: tuple[str, ...], labels: tuple[Path, ...], **options: Any) -> None:
     """Show how far a judge agrees with people, and correct its scores for its errors.
 
-    RUN is a run's id or folder, or `latest`; several runs of different SUTs are shown each and together, for judges
-    err differently on each. FILE is what `modelgauge sample` wrote, with labels: for right and wrong 1 or 0, yes or
-    no, true or false, pass or fail; else a number. A file without names in the column rater is one rater. FILE can be
-    ratings that people gave on the pages of `modelgauge serve`, too: from 1 to 5, for a judge that says right or wrong
-    right from --good on, for scores from 0 to 1 stretched to these.
+    RUN is a run's id or folder, or `latest`; runs of several SUTs are shown separately and together, since judges err
+    differently on each. FILE is a sheet of `modelgauge sample` with labels: 1 or 0, yes or no, true or false, pass or
+    fail for right and wrong; else a number. A file without names in the column rater is one rater. FILE can also be
+    ratings from the pages of `modelgauge serve`, 1 to 5: for right and wrong, --good and more is right; for scores
+    from 0 to 1, the ratings are rescaled.
 
     \b
     Examples:

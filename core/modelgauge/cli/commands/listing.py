@@ -35,7 +35,7 @@ _HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric"
 def list_all(app: App, /) -> None:
     """List all tests, SUTs, annotators and metrics that are installed, and the distribution of each.
 
-    A name that ends in /… is a provider: any model's name can stand there.
+    A name that ends in /… is a provider: put the name of any model there.
 
     \b
     Examples:
@@ -58,9 +58,7 @@ def _list_command(plural: str, about: str) -> click.Command:
     """The command that lists one kind."""
 
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
-    @click.option(
-        "-v", "--verbose", is_flag=True, help="Show the class of each, also where there is no room."
-    )
+    @click.option("-v", "--verbose", is_flag=True, help="Show the class of each, even if lines get long.")
     @shared_options
     def list_kind(app: App, /, *, verbose: bool) -> None:
         from modelgauge.plugins.registry import KIND_WORDS
@@ -96,7 +94,7 @@ list_annotators = _list_command(
 list_metrics = _list_command(
     "metrics",
     "List the metrics, which score completions: what `run-test --dataset FILE --metric` takes. "
-    "Settings stand behind a name: answer_relevancy?threshold=0.7.",
+    "Settings follow a name: answer_relevancy?threshold=0.7.",
 )
 
 
@@ -132,7 +130,7 @@ def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
 @click.command("list-secrets")
 @shared_options
 def list_secrets(app: App, /) -> None:
-    """List the secrets that plugins want: where each is looked for, whether it is there, where to get one.
+    """List the secrets that plugins use: where each is looked up, whether it is set, where to get it.
 
     Secrets come from environment variables or from secrets.toml, a file of mode 0600 beside modelgauge.toml.
     Their values are never shown.
@@ -211,7 +209,7 @@ def _secret_text(row: dict[str, Any], file: str) -> str:
 @data_options
 @shared_options
 def list_items(app: App, /, *, test: str, **given: Any) -> None:
-    """Show every prompt that a test will send, item by item, with its ids; no SUT is asked.
+    """Show every prompt that a test will send, by item, with its ids; no SUT is asked.
 
     With --json, one object: `test_uid`, and `items` with the prompts and contexts of each, one item a line.
 

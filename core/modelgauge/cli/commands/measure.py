@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 dry_run_option = together(
-    click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing."),
+    click.option("--dry-run", is_flag=True, help="Estimate what the run takes, and send nothing."),
     heading=LIMITS,
 )
 
@@ -67,8 +67,8 @@ dry_run_option = together(
         multiple=True,
         required=True,
         metavar="[LABEL=]UID",
-        help="A SUT, its options behind a question mark (acme/model?key=value), its label in tables before an equals "
-        "sign (small=acme/model); a group or a pattern; repeatable.",
+        help="A SUT, with options after a question mark (acme/model?key=value) and a label for tables before an "
+        "equals sign (small=acme/model); or a group or a pattern; repeatable.",
     ),
     dataset_options,
     heading=MEASURED,
@@ -81,7 +81,7 @@ dry_run_option = together(
     heading=LIMITS,
 )
 @together(
-    click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none."),
+    click.option("--no-caching", is_flag=True, help="Ask for every answer again, and store none."),
     cache_option,
     run_options("calls", "workers"),
     heading=CALLS,
@@ -94,17 +94,17 @@ dry_run_option = together(
 def run_test(
     app: App, /, *, tests: Sequence[str], suts: Sequence[str], judge: str | None, dry_run: bool, **given: Any
 ) -> None:
-    """Run tests on SUTs, every test on every SUT, and show what came out and how sure that is.
+    """Run each test on each SUT, and show the results with their intervals.
 
-    A pair that does not fit is an error; where a group or a pattern named the test or the SUT, it is left out and
-    listed. Of a group, the mean over its tests is shown too.
+    A SUT that cannot answer a test is an error; if a group or a pattern named either, the pair is left out and listed.
+    A group also gets the mean over its tests.
 
-    What was answered is kept: the same command again pays for nothing, and `modelgauge resume` continues a
-    run that was stopped. Items that fail are counted, never scored.
+    Answers are cached: repeating the command costs nothing, and `modelgauge resume` continues a stopped run. Failed
+    items are counted, never scored.
 
-    The exit code is 4 when a run stopped early; else 3 when more items fail than --max-errors allows; else 1
-    when an item does not reach the threshold of a metric, nothing was scored by metrics, a result does not reach
-    a --threshold, or a gate fails that compares with the --baseline; else 0.
+    The exit code is 4 if a run stopped early; else 3 if more items failed than --max-errors allows; else 1 if an item
+    misses the threshold of a metric, metrics scored nothing, a result misses its --threshold, or a gate of the
+    --baseline fails; else 0.
 
     \b
     Examples:
@@ -166,10 +166,10 @@ def _run(
 
 # --- run -----------------------------------------------------------------------------------------------
 
-_RUN_HELP = """Run what a file says: tests, SUTs, options, thresholds, and a comparison with a baseline.
+_RUN_HELP = """Run what a file describes: tests, SUTs, options, thresholds and a comparison with a baseline.
 
-FILE is TOML. Its keys are the options of `run-test`, all of which can be given here too: what the command line says
-takes the place of what the file says. The records of the runs hold the file. The exit code is that of run-test.
+FILE is TOML. Its keys are the options of `run-test`. Options on the command line override those of the file. The
+records of the runs contain the file. The exit code is that of run-test.
 
 \b
 Examples:

@@ -22,7 +22,7 @@ _SYSTEMS = "What the systems are like"
         "--runs",
         nargs=2,
         metavar="A B",
-        help="Two runs of one test, which say what to assume: ids, folders, latest.",
+        help="Two runs of one test, from which the assumptions are estimated: ids, folders, latest.",
     ),
     heading=_SYSTEMS,
 )
@@ -32,9 +32,9 @@ _SYSTEMS = "What the systems are like"
 def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
     """Plan a comparison: how many items it needs, how many repeats, and which difference it can find.
 
-    Nothing is asked. What systems are like comes from two earlier runs, from --rate for right and wrong, or from
-    --stddev for other numbers. With --effect, the table says how many items find it; with --items, or with runs,
-    which difference these items find.
+    No SUT is asked. Two earlier runs show how much systems vary; without runs, give --rate for right and wrong, or
+    --stddev for other numbers. With --effect, the table says how many items find it; with --items, or with runs, which
+    difference these items find.
 
     \b
     Examples:

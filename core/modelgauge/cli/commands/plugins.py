@@ -112,7 +112,7 @@ def _as_json(found: Plugins) -> dict[str, Any]:
 @data_dir_option
 @shared_options
 def check(app: App, /, *, names: tuple[str, ...], examples: tuple[str, ...], call: bool, quiet: bool) -> None:
-    """Check the promises of a plugin, and list every rule for everything that it registers.
+    """Check everything that a plugin registers, and list the outcome of every rule.
 
     NAME is a distribution, one of its entry points, or a file; without it the files of --plugin are checked.
     Secrets are made up, nothing is fetched, and no SUT or annotator is called without --call.

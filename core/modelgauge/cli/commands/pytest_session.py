@@ -43,22 +43,22 @@ def test() -> None:
     type=click.IntRange(min=1),
     default=1,
     metavar="N",
-    help="Run each test N times, with judges asked again each time; the record has the means of each case.",
+    help="Run each test N times, and ask judges again each time; the record has the means of each case.",
 )
 @click.option(
     "--use-cache/--no-caching",
     default=True,
-    help="Whether what judges answered before is used again.  [default: --use-cache]",
+    help="Whether earlier answers of judges are used again.  [default: --use-cache]",
 )
 @click.option(
     "--ignore-errors",
     is_flag=True,
-    help="A metric that gives no score fails its case like any other, instead of raising its error.",
+    help="Let a metric without a score fail its case, instead of raising its error.",
 )
 @click.option(
     "--skip-on-missing-params",
     is_flag=True,
-    help="Leave out metrics that need what a test case does not have.",
+    help="Skip metrics that need a field that a test case does not have.",
 )
 @click.option(
     "--display",
@@ -67,7 +67,7 @@ def test() -> None:
     show_default=True,
     help="Which test cases are listed at the end.",
 )
-@click.option("--identifier", metavar="NAME", help="What you call this run.")
+@click.option("--identifier", metavar="NAME", help="A name for this run.")
 @no_report_option
 @judge_option
 @data_dir_option
@@ -75,10 +75,10 @@ def test() -> None:
 def run(
     app: App, /, *, pytest_args: tuple[str, ...], identifier: str | None, judge: str | None, **given: Any
 ) -> None:
-    """Run test files with pytest; the cases of all `assert_test` calls end in one run record.
+    """Run test files with pytest, and record the cases of all `assert_test` calls as one run.
 
-    Options that are not listed below are pytest's own: -n 4 (with pytest-xdist), -k, -x, -v, … The exit code
-    is 1 when a test failed or a file could not be collected, 2 where there is no test to run.
+    Other options than those below go to pytest: -n 4 (with pytest-xdist), -k, -x, -v, … The exit code is 1 if a test
+    failed or a file could not be collected, 2 if there is no test to run.
 
     \b
     Examples:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 @data_dir_option
 @shared_options
 def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bool, redact: bool) -> None:
-    """Write the page of runs: results with error bars, what failed, and every item with its prompts and answers.
+    """Write runs as an HTML page: results with error bars, failures, and every item with its prompts and answers.
 
     Runs of one test are compared: the first run is the baseline. `modelgauge compare --html` writes the same page with
     other options of a comparison.
 
-    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
+    RUN is the id of a run, or of an invocation for all runs of one command; the unique beginning of an id; `latest`,
     or `latest~1` for the command before; a folder; or a file of --output-file. The page is one file that opens from
     disk and needs no network.
 

@@ -57,22 +57,20 @@ _rerun_options = together(
 @dry_run_option
 @_rerun_options
 def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
-    """Continue a run that was interrupted, stopped or killed, and show what came out.
+    """Continue a run that was interrupted, stopped or killed, and show its results.
 
-    RUN is the id of a run, or of an invocation: then each of its runs that is not complete is continued, one after the
-    other. What only one id begins with will do, `latest`, `latest~1`, or a folder. Items that have a record, failed
-    ones too, are not done again, also where the run kept no cache. What the results depend on is as it was, and need
-    not be given again.
+    RUN is the id of a run, the unique beginning of an id, `latest`, `latest~1`, or a folder. The id of an invocation
+    continues each of its incomplete runs in turn. Items with a record, failed items included, are not asked again,
+    even if the run had no cache. Options that change results are those of the run and cannot be given.
 
-    Of a run that is not known to be your own (somebody sent it, it was made on another machine, or lay in an
-    archive) no name is used unasked: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
-    message lists them, or name its folder in MODELGAUGE_TRUSTED.
+    If the run is not known to be yours (somebody sent it, another machine made it, or it was in an archive), its names
+    are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
+    message lists them, or add its folder to MODELGAUGE_TRUSTED.
 
-    Concurrency, retries, time-outs, rates and caps are those of the run too; one that is given here takes
-    its place from then on. Caps are those of the command that began the run: what its runs have spent so far
-    counts, so a run that stopped at a cap goes on with a higher one. Where the test or its items have changed,
-    nothing is asked and nothing written. --dry-run says what is left and what that would take. The exit code is that
-    of run-test.
+    Concurrency, retries, time-outs, rates and caps are those of the run, unless you give them here. A cap counts all
+    that the command has spent since it began the run: to continue after a cap, give a higher cap. If the test or its
+    items have changed, nothing is asked and nothing is written. --dry-run shows what is left and what it takes. The
+    exit code is that of run-test.
 
     \b
     Examples:
@@ -95,14 +93,14 @@ def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
 )
 @_rerun_options
 def rescore(app: App, /, *, run: str, **given: Any) -> None:
-    """Measure the recorded answers of a run with the test and the annotators as they are now.
+    """Measure the recorded answers of a run again, with the test and the annotators as they are now.
 
-    Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have changed.
-    Annotators go through the cache. RUN is the id of a run, or of an invocation for all its runs; what only one id
-    begins with; `latest`, `latest~1`; or a folder. Of a run that is not known to be your own, names must be given
-    again, as for resume. Of a run of goldens, the goldens must be as they were, unless --dataset names others that
-    ask the same, or --column other columns; --metric and --judge judge the answers in another way. With --ratings,
-    `human` is the mean of people's ratings, and an answer that nobody rated fails. The exit code is that of run-test.
+    Use it after a change of a test's `measure_quality` or of annotators. It makes new runs and asks no SUT; annotators
+    use the cache. RUN is the id of a run, or of an invocation for all its runs; the unique beginning of an id;
+    `latest`, `latest~1`; or a folder. If the run is not known to be yours, its names must be given again, as for
+    resume. Goldens must be unchanged, unless --dataset names others that ask the same, or --column other columns.
+    --metric and --judge choose other metrics and another judge. With --ratings, `human` is the mean of people's
+    ratings, and an answer that nobody rated fails. The exit code is that of run-test.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     click.option(
         "--check",
         is_flag=True,
-        help="Find out what the SUT can do, by some six questions in place of --prompt.",
+        help="Ask some six questions, in place of --prompt, to find out what the SUT supports.",
     ),
     heading="What to ask",
 )
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 def run_sut(app: App, /, *, sut: str, check: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
-    The call is made without the cache, with retries and time-out as in a run, and is not recorded. A server that
-    cannot be reached is waited for 3 s.
+    The call uses no cache, has the retries and the time-out of a run, and is not recorded. The command waits 3 s for a
+    server that cannot be reached.
 
-    With --check it shows what the SUT has of usage, several completions, log-probabilities, structured output, a
-    seed, a list of models; and what the questions took.
+    With --check it shows whether the SUT supports usage, several completions, log-probabilities, structured output, a
+    seed and a list of models, and what the questions took.
 
     \b
     Examples:
@@ -76,9 +76,9 @@ def run_sut(app: App, /, *, sut: str, check: bool, **given: Any) -> None:
 @run_options("calls")
 @shared_options
 def run_annotator(app: App, /, *, annotator: str, completion: str, **given: Any) -> None:
-    """Have an annotator judge one completion; show the native request and response, and the annotation.
+    """Let an annotator judge one completion, and show the native request and response and the annotation.
 
-    SUTs that the annotator asks (a judge's) are asked. Nothing is cached or recorded.
+    A judge asks its SUTs for real. Nothing is cached or recorded.
 
     \b
     Example:

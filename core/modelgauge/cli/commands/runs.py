@@ -60,10 +60,10 @@ def runs(
     sut: str | None,
     since: datetime | None,
 ) -> None:
-    """List the runs that were made, the latest last, with how many test cases passed or their first result.
+    """List recorded runs, the latest last, with how many test cases passed or the first result.
 
     STATE is finished, interrupted (Ctrl-C), stopped (a cap, a full disk, a SUT that cannot answer), killed, running,
-    or damaged. SCORED is of all items of the test; 27/38+ of a run that was stopped before it had read them all.
+    or damaged. SCORED is scored items of all items; 27/38+ means that the run stopped before it had read all items.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: dateti
 @data_dir_option
 @shared_options
 def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
-    """Move runs to DATA_DIR/trash, where they stay until you remove them. What was answered stays in the cache.
+    """Move runs to DATA_DIR/trash, where they stay until you remove them. Their answers stay in the cache.
 
     RUN is as for `modelgauge show`; an invocation's id means all of its runs.
 

@@ -54,7 +54,7 @@ _MOST_OF_A_CONTEXT = 500
         "--where",
         multiple=True,
         metavar="CONDITION",
-        help='Show the items like this: "accuracy == 0"; repeatable.',
+        help='Show the items for which this holds: "accuracy == 0"; repeatable.',
     ),
     click.option(
         "--sort", metavar="NAME", help="Sort items by a measurement, lowest first; -NAME for highest first."
@@ -65,9 +65,9 @@ _MOST_OF_A_CONTEXT = 500
 @together(verbose_option, data_dir_option, heading=OUTPUT)
 @shared_options
 def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, **wanted: Any) -> None:
-    """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
+    """Show a run: its results, failures and folder, or its progress while it goes on.
 
-    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
+    RUN is the id of a run, or of an invocation for all runs of one command; the unique beginning of an id; `latest`,
     or `latest~1` for the command before; a folder; or a file of --output-file.
 
     \b

@@ -1,1 +1,1 @@
-"""Judges as instruments: labels of people beside theirs, how far both agree, and scores corrected for their errors."""
+"""Judges as instruments: their labels and those of people, how far both agree, and scores corrected for errors."""

@@ -34,7 +34,7 @@ class SheetRow(NamedTuple):
         item_id: the item.
         sut: the SUT; None where the sheet does not say it.
         rater: who labelled it.
-        label: as it was written; None where there is none.
+        label: as it was written; None if there is no label.
         rated_run: the id of the run whose answers were rated from 1 to 5; None where a sheet was filled in.
     """
 
@@ -55,7 +55,8 @@ def sample_answers(
     """Draw judged answers at random, for people to label.
 
     Each run gives the same number, or all that it has. Of an item that was asked several times it is the first answer
-    that was measured. A larger sample with the same seed holds the smaller one, so that more can be labelled later.
+    that was measured. A larger sample with the same seed contains the smaller sample, so that more can be labelled
+    later.
 
     Args:
         runs: each of another SUT: records, ids, folders, or `latest`.
@@ -122,7 +123,7 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
         data_dir: where they are looked up by id.
 
     Raises:
-        InvalidOptionError: there is none, or two are of one SUT.
+        InvalidOptionError: there is no run, or two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
     listed: Sequence[Given] = [runs] if isinstance(runs, str | Path | TestRecord) else runs
@@ -170,7 +171,7 @@ def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
 
     Args:
         labels: the path of a CSV file, or a list of paths, one for each rater; or rows in memory: a list of dicts, or
-            a dataset of Hugging Face. Where no rater is named, it is the name of the file. A path that ends with
+            a dataset of Hugging Face. Without a named rater, the rater is the name of the file. A path that ends with
             `.jsonl` is that of ratings of a run.
         encoding_type: of the CSV files.
 
@@ -227,7 +228,7 @@ def refuse(problems: Sequence[str]) -> None:
     """Refuse labels for all that is wrong with their rows, at once.
 
     Args:
-        problems: each with file and line; nothing is refused where there is none.
+        problems: each with file and line; nothing is refused if there are none.
 
     Raises:
         InputFileError: there are problems.

@@ -25,7 +25,7 @@ class ScoreEstimate(Frozen):
             the labels; "ppi", the judge's mean corrected by the labels (`prediction_powered_mean`); "rogan_gladen",
             corrected by sensitivity and specificity.
         n: how many items it rests on.
-        value: the estimate; None where there is none.
+        value: the estimate; None if there is no estimate.
         stderr: its standard error; None where it has none.
         interval: its 95 % confidence interval.
         bounds: (lowest, highest) value, if each missing label were 0, or 1; None where none is missing.
@@ -118,8 +118,8 @@ def _powered(scores: LabelledScores) -> ScoreEstimate:
 
 
 def _rogan_gladen(scores: LabelledScores) -> ScoreEstimate:
-    told = (scores.people != 0.5) & (scores.judged != 0.5)  # elsewhere there is no majority
-    people, judged = scores.people[told] > 0.5, scores.judged[told] > 0.5
+    decided = (scores.people != 0.5) & (scores.judged != 0.5)  # elsewhere there is no majority
+    people, judged = scores.people[decided] > 0.5, scores.judged[decided] > 0.5
     others = scores.unlabelled[scores.unlabelled != 0.5] > 0.5
     n = len(people) + len(others)
     try:

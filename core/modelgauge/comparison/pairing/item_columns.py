@@ -38,7 +38,7 @@ class ItemColumns:
         keys: hashes of what items can be paired by: "id", "source", "name", "input" (the prompts without options),
             and "field" (that of `match`); `ABSENT` where an item does not have it.
         targets: hashes of the contexts, which answers are judged by.
-        questions: hashes of the prompts with their options; empty where nobody was asked.
+        questions: hashes of the prompts with their options; empty if no SUT was asked.
         clusters: hashes of the field by which the run's items form clusters; empty where it names none.
         groups: for each item the number of its group in `group_names`; empty without `group`.
         measurements: by name.

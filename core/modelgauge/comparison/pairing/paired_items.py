@@ -43,7 +43,7 @@ class PairedItems:
             values of the repeats of each item, (n, R_i); empty for an item that failed.
         candidate_repeats: the candidate's.
         ranges: for measurements with a known range their lowest and highest possible value; infinite at an open end.
-        directions: for measurements with a known direction, which values are the better ones.
+        directions: which values are better, for measurements with a known direction.
         baseline_failed: (n,) whether each item failed in the baseline's run; it may have values all the same.
         candidate_failed: the same for the candidate's.
         baseline_items: reads records of the baseline's run.

@@ -231,7 +231,7 @@ class _Pair:
         self._pairing = pairing(baseline, candidate, match)
 
     def other_targets(self) -> Iterator[Differing]:
-        """The difference in what the answers to the paired items are judged by, where there is one."""
+        """Return the difference between the targets of the paired items, if they differ."""
         matched_by, first, second = self._pairing
         other = np.flatnonzero(self._baseline.targets[first] != self._candidate.targets[second])
         if len(other):
@@ -317,8 +317,10 @@ def _range(side: Side, name: str) -> tuple[float, float] | None:
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:
     """Which values are the better ones, where the runs do not disagree; older records know it of thresholds alone."""
-    said = [
+    declared = [
         known_directions({}, one.thresholds) if one.directions is None else one.directions for one in records
     ]
-    every = {name: one for directions in said for name, one in directions.items()}
-    return {name: one for name, one in every.items() if all(other.get(name, one) == one for other in said)}
+    every = {name: one for directions in declared for name, one in directions.items()}
+    return {
+        name: one for name, one in every.items() if all(other.get(name, one) == one for other in declared)
+    }

@@ -1,4 +1,4 @@
-"""The systems that are compared: the runs that a caller names, told apart by SUT and by test, and their labels."""
+"""The systems that are compared: the runs that a caller names, grouped by SUT and by test, and their labels."""
 
 import shlex
 from collections import Counter
@@ -47,8 +47,8 @@ def measured_systems(
     """The baseline and the candidates, in this order: each SUT of what is named is a system.
 
     Args:
-        baseline: names the runs of one SUT; of several, `options.baseline_sut` is the one, and the others are
-            candidates where no other ones are given.
+        baseline: names the runs of one SUT; if they have several, `options.baseline_sut` chooses, and without
+            candidates the others are the candidates.
         candidates: name the runs of one SUT or several each.
         options: say where runs are.
 

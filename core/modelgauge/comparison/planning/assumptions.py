@@ -36,13 +36,12 @@ class Assumptions(Frozen):
     """What a plan assumes of two systems and their items. Variances are those of single answers.
 
     Args:
-        measurement: the one that runs were read for; None where there were no runs.
+        measurement: the measurement that was read from runs; None without runs.
         rate: the share of items that the baseline gets right; None for measurements that are other numbers.
         correlation: of the two systems' values over the items.
         paired_variance: of the paired differences; for a rate, where the systems are equally good.
         separate_variance: the sum of the variances of both systems' values.
-        within_variance: the part of both variances that lies within items, which repeats average out; None where it is
-            not known.
+        within_variance: the part of both variances within items, which repeats average out; None if unknown.
         items: how many items there are to ask; None for as many as it takes.
         repeats: how often each item is asked.
         failure_rates: the share of items that fails, for the baseline and for the candidate.

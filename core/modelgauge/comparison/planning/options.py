@@ -35,22 +35,24 @@ class PlanOptions:
 
     Args:
         measurement: Plan for this measurement of the runs; by default the only one.
-        rate: The share of items that the baseline gets right, where there are no runs.
-        stddev: The standard deviation of other measurements over the items, where there are no runs.
-        correlation: How alike the systems are over the items; 0 where it is not known, so that pairing saves nothing.
-        effect: The difference to find, candidate less baseline: 0.05 for five points.
-        items: How many items there are to ask; by default those that the runs have in common.
+        rate: The share of items that the baseline gets right, if there are no runs.
+        stddev: The standard deviation of other measurements over the items, if there are no runs.
+        correlation: The correlation of the systems over the items; give 0 if it is unknown: then pairing saves
+            nothing.
+        effect: The difference to find, candidate minus baseline: 0.05 for five points.
+        items: How many items are asked; by default those that the runs have in common.
         power: The chance to find the effect.
         alpha: The level of the test.
         comparisons: How many comparisons share the level, by Holm's method.
         failure_rate: The share of items that will fail, for each system; by default that of the runs.
-        cluster_size: How many items belong together, such as questions about one text; by default as in the runs.
-        cluster_correlation: How alike the differences of two items are that belong together.
+        cluster_size: How many items are in a cluster, such as questions about one text; by default as in the runs.
+        cluster_correlation: The correlation of the differences of two items in a cluster.
         repeats: How often each item is asked; by default as often as in the runs.
-        repeat_correlation: How alike two answers of a system to one item are; runs with repeats say it.
+        repeat_correlation: The correlation of two answers of a system to one item; by default that of runs with
+            repeats.
 
     Raises:
-        InvalidOptionError: one cannot be what was given.
+        InvalidOptionError: an option cannot have the given value.
     """
 
     measurement: str | None = option(

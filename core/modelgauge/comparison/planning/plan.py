@@ -82,7 +82,7 @@ class ComparisonPlan(Frozen):
     Args:
         schema_version: of the form in which plans are written.
         assumed: of the systems.
-        effect: the difference to find, candidate less baseline; None to learn which one can be found.
+        effect: the difference to find, candidate minus baseline; None to compute the difference that can be found.
         power: the chance to find it.
         alpha: the level of the two-sided test.
         comparisons: how many comparisons share the level, as in Holm's first step.

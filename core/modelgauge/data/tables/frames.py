@@ -45,7 +45,7 @@ def table_named(name: str) -> RecordTable:
     """The table of a name.
 
     Raises:
-        InvalidOptionError: there is none.
+        InvalidOptionError: no table has this name.
     """
     if name not in TABLES:
         raise InvalidOptionError(

@@ -20,13 +20,13 @@ _decoder = JSONDecoder()
 
 
 class AppReport(Frozen):
-    """What an app reported about an answer while it gave it: its trace, and what it said of the answer.
+    """What an app reported about an answer while it gave it: its trace and fields.
 
     Args:
         trace: what it did.
-        text: the answer, where the app said what it is.
+        text: the answer, if the app reported it.
         tool_calls: its tool calls, where the app named them.
-        metadata: what else the app said of the answer, for the metadata of the completion.
+        metadata: further fields that the app reported, for the metadata of the completion.
     """
 
     trace: Trace
@@ -49,14 +49,16 @@ def report_of(use: Use, response: Any) -> AppReport | None:
     if trace is None:
         return None
     case = trace.given_case()
-    said = trace.all_case_fields() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
+    reported = (
+        trace.all_case_fields() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
+    )
     output = trace.fields.get("output") if isinstance(response, str) else None  # else the SUT has more to say
-    tools = said.get("tools_called")
+    tools = reported.get("tools_called")
     return AppReport(
         trace=trace.frozen(),
         text=as_text(output) if case is None else case.actual_output,
         tool_calls=None if tools is None else tuple(tools),
-        metadata={name: said[name] for name in IN_METADATA if said.get(name) is not None},
+        metadata={name: reported[name] for name in IN_METADATA if reported.get(name) is not None},
     )
 
 

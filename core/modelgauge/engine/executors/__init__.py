@@ -1,1 +1,1 @@
-"""Working on items outside of the process that makes them: who starts workers, and what is said to them."""
+"""Working on items outside of the process that makes them: executors, their workers, and the messages between them."""

@@ -131,8 +131,8 @@ class RemoteAdmission:
     def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost."""
         if usage is not None or self._is_metered:
-            told = None if usage is None else usage.model_dump(exclude_none=True)
-            self._tell("settle", self._target, self._calls.work(), told)
+            spent = None if usage is None else usage.model_dump(exclude_none=True)
+            self._tell("settle", self._target, self._calls.work(), spent)
 
     def notes(self) -> Iterator[str]:
         """Nothing: what there is to say the driver knows."""

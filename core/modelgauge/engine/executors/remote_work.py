@@ -1,4 +1,4 @@
-"""A work whose items are worked on by workers: what these are told of it, and what becomes of their records."""
+"""A work whose items workers do: the brief that they get, and the records that they send."""
 
 import hashlib
 import logging

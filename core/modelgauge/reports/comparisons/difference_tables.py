@@ -1,4 +1,4 @@
-"""The differences of a comparison in tables, one for each axis that can hold several: terminal and page show them."""
+"""The differences of a comparison as tables, a table for each axis, for terminal and page."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class DifferenceLine:
         difference: None where nothing was paired.
         stderr: of the difference.
         interval: of the difference.
-        told: whether it is a finding, of whatever kind; None where that was not tested.
+        is_finding: whether it is a finding; None if it was not tested.
         other: its other cells, by the heads of their columns.
     """
 
@@ -46,7 +46,7 @@ class DifferenceLine:
     difference: float | None
     stderr: float | None
     interval: Interval | None
-    told: bool | None = None
+    is_finding: bool | None = None
     other: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,9 +56,9 @@ class DifferenceTable:
 
     Args:
         unit: of all of them.
-        direction: which values are the better ones; None where that is not known.
+        direction: which values are better; None if unknown.
         lines: its rows.
-        of: the only measurement, where no column has it and other tables have other ones; else empty.
+        of: the only measurement, if no column shows it and other tables have others; else empty.
     """
 
     unit: Unit
@@ -164,7 +164,7 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
         difference=row.difference,
         stderr=row.stderr,
         interval=row.interval,
-        told=row.verdict != "cannot_tell",
+        is_finding=row.verdict != "cannot_tell",
         other={
             _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
             head: _values(row, arrow),
@@ -191,7 +191,7 @@ def _mean_line(mean: MacroComparison, comparison: Comparison) -> DifferenceLine:
         difference=mean.difference,
         stderr=mean.stderr,
         interval=mean.interval,
-        told=mean.verdict != "cannot_tell",
+        is_finding=mean.verdict != "cannot_tell",
         other={_p_head(comparison): p},
     )
 
@@ -222,7 +222,7 @@ def ranks(one: RankedSystem) -> str:
 
 
 def letters(board: LeaderboardTable, system: str) -> str:
-    """The letters of the groups of two or more that a system is in: those of one group cannot be told apart."""
+    """Return the letters of a system's groups of two or more; systems with the same letter are indistinguishable."""
     several = [group for group in board.groups if len(group) > 1]
     return " ".join(_letter(place) for place, group in enumerate(several) if system in group)
 

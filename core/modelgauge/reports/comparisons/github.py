@@ -21,7 +21,7 @@ _MOST_FLIPS = 10  # of each measurement and candidate, lost and won
 
 
 def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = str) -> Iterator[str]:
-    """The workflow commands that show failed gates beside a build.
+    """Return the workflow commands that show failed gates with a build.
 
     Source: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
 

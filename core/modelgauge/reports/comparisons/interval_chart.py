@@ -38,7 +38,7 @@ class TextAxis:
         """A value with its interval, and where 0 is.
 
         Args:
-            value: None where there is none.
+            value: None for no value.
             interval: its ends, on the axis like the value.
             mark: the character that stands for the value.
         """

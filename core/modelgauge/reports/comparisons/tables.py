@@ -71,19 +71,19 @@ def _drawing(line: DifferenceLine, unit: Unit, axis: TextAxis, page: Page) -> st
     value = None if line.difference is None else unit.scale * line.difference
     ends = line.interval
     scaled = None if ends is None else (unit.scale * ends[0], unit.scale * ends[1])
-    return axis.drawn(value, scaled, _mark(line.told, page))
+    return axis.drawn(value, scaled, _mark(line.is_finding, page))
 
 
-def _mark(told: bool | None, page: Page) -> str:
+def _mark(is_finding: bool | None, page: Page) -> str:
     found, untold, untested = "●○◇" if page.style.symbols else "#ox"
-    return untested if told is None else found if told else untold
+    return untested if is_finding is None else found if is_finding else untold
 
 
 def _caption(differences: DifferenceTable, page: Page) -> str:
     legend = [
-        f"{_mark(told, page)} {word}"
-        for told, word in ((False, "cannot tell"), (None, "untested"))
-        if any(one.told is told for one in differences.lines)
+        f"{_mark(is_finding, page)} {word}"
+        for is_finding, word in ((False, "cannot tell"), (None, "untested"))
+        if any(one.is_finding is is_finding for one in differences.lines)
     ]
     return ". ".join(filter(None, [differences.about, ", ".join(legend)]))
 
@@ -139,7 +139,7 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
 
 
 def add_leaderboards(comparison: Comparison, page: Page) -> None:
-    """Add the systems by rank, with who cannot be told apart; of many tests and measurements the ranks alone."""
+    """Add the systems by rank, with indistinguishable systems; for many tests and measurements the ranks alone."""
     if len(comparison.leaderboard) > _MOST_BOARDS:
         _add_ranks(comparison, page)
         return

@@ -17,7 +17,7 @@ VERDICTS: dict[Verdict, str] = {
     "not_worse": "not worse",
     "cannot_tell": "cannot tell",
 }
-"""What can be said of a candidate, in words; findings first."""
+"""Verdicts in words; findings first."""
 
 METHODS = {
     "mcnemar_exact": "McNemar's exact test",
@@ -75,6 +75,6 @@ def listed(names: Sequence[str], word: str = "and") -> str:
 
 
 def short_json(value: Any) -> str:
-    """A JSON value on one short line; texts as they are."""
+    """Return a JSON value on one short line; texts unchanged."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return "none" if value is None else one_line(text, _MOST_OF_A_VALUE)

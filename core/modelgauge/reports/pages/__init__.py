@@ -1,1 +1,1 @@
-"""Reports as HTML pages that need nothing beside them: charts, the data of items, and the one file that holds all."""
+"""Reports as self-contained HTML pages: charts, the data of items, and the file that holds all."""

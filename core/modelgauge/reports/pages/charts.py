@@ -25,7 +25,7 @@ class Axis:
         low: the value at its left end.
         high: the value at its right end, above `low`.
         width: pixels.
-        step: the distance of its ticks; None for a round one.
+        step: the distance of its ticks; None for a round number.
     """
 
     low: float
@@ -99,14 +99,14 @@ def interval_bar(
     """
     middle = _ROW / 2
     parts = [] if mark is None else [line("mark", axis.at(mark), -_BEYOND, axis.at(mark), _ROW + _BEYOND)]
-    said = figure(value)
+    words = figure(value)
     if interval is not None:
         low, high = map(axis.at, interval)
-        said += f", from {figure(interval[0])} to {figure(interval[1])}"
+        words += f", from {figure(interval[0])} to {figure(interval[1])}"
         parts.append(line("bar", low, middle, high, middle))
         parts += [line("bar", end, middle - 4, end, middle + 4) for end in (low, high)]
     parts.append(_dot(look, axis.at(value), middle))
-    return svg("interval", label or said, axis.width, _ROW, parts)
+    return svg("interval", label or words, axis.width, _ROW, parts)
 
 
 def _dot(look: str, x: float, y: float) -> Markup:
@@ -141,7 +141,7 @@ def axis_ruler(axis: Axis) -> Markup:
 
 
 def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, height: int = 60) -> Markup:
-    """The distribution of finite numbers: how many lie in each of equally wide parts of their range.
+    """Draw the distribution of finite numbers: how many are in each of equally wide parts of their range.
 
     Args:
         values: at least one.

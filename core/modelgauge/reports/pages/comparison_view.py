@@ -1,4 +1,4 @@
-"""What a page shows of a comparison: the answer in words, differences on one axis, values by test; for templates."""
+"""The parts of a comparison's page, for templates: the answer in words, differences on one axis, values by test."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         comparison: with its items.
         runs: all of the page, in their order.
     """
-    said = list(facts(comparison))
+    known = list(facts(comparison))
     rows = comparison.comparisons
     its_own = {id(run) for run in compared_runs(comparison)}
     others = [run for run in runs if id(run) not in its_own]
@@ -57,9 +57,9 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         ],
         "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 and runs else None,
         "leaderboards": [_leaderboard(one) for one in comparison.leaderboard],
-        "facts": [(label, text) for label, text in said if label not in ("differs", "note")],
-        "differs": [text for label, text in said if label == "differs"],
-        "notes": [text for label, text in said if label == "note"],
+        "facts": [(label, text) for label, text in known if label not in ("differs", "note")],
+        "differs": [text for label, text in known if label == "differs"],
+        "notes": [text for label, text in known if label == "note"],
         "compared": list(_compared(comparison, runs)),
         "others": len(others),
         "other_tests": _listed_tests(others),
@@ -94,9 +94,9 @@ def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any
         "about": table.about,
         "sides": sides[::-1] if table.direction == "lower" else sides,
         "legend": [
-            (dot_sample(_LOOKS[told]), text)
-            for told, text in ((False, "cannot tell"), (None, "not tested by itself"))
-            if any(one.told is told for one in table.lines)
+            (dot_sample(_LOOKS[is_finding]), text)
+            for is_finding, text in ((False, "cannot tell"), (None, "not tested by itself"))
+            if any(one.is_finding is is_finding for one in table.lines)
         ],
         "name_heads": [head for head, _ in names],
         "heads": [head for head, _ in numbers],
@@ -124,13 +124,13 @@ def _cell_parts(head: str, cell: str) -> list[tuple[str, str]]:
 def _bar(line: DifferenceLine, unit: Unit, axis: Axis) -> str:
     if line.difference is None:
         return ""
-    said, interval = f"{unit.signed(line.difference, line.stderr)} {unit.name}".strip(), None
+    known, interval = f"{unit.signed(line.difference, line.stderr)} {unit.name}".strip(), None
     if line.interval is not None:
         low, high = line.interval
         interval = unit.scale * low, unit.scale * high
-        said += f", from {unit.between(line.interval, line.stderr)}"
-    value, look = unit.scale * line.difference, _LOOKS[line.told]
-    return interval_bar(axis, value, interval, mark=0.0, label=said, look=look)
+        known += f", from {unit.between(line.interval, line.stderr)}"
+    value, look = unit.scale * line.difference, _LOOKS[line.is_finding]
+    return interval_bar(axis, value, interval, mark=0.0, label=known, look=look)
 
 
 # --- several tests, several systems -----------------------------------------------------------------
@@ -172,7 +172,7 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
 
 
 def _best(comparison: Comparison) -> dict[tuple[str, str], str]:
-    """By test and measurement the system that is better than all others, where that can be told."""
+    """Return, by test and measurement, the system that is better than all others, if there is one."""
     found = {}
     if len(comparison.candidates) == 1:
         sides = {"better": comparison.candidates[0].label, "worse": comparison.baseline.label}

@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     Args:
         id: of the item.
-        state: what became of it.
+        state: its outcome.
         measured: its measurements.
         question: its last message.
         answer: its first completion.
@@ -180,7 +180,7 @@ class ItemTable:
 
     @property
     def label_of_right_class(self) -> str:
-        """The label that says the right class: that of a context, where one does."""
+        """Return the label of the right class: that of a context, if there is one."""
         return next((name for name, one in self._labels.items() if one == self._expected), RIGHT)
 
     @cached_property
@@ -292,8 +292,8 @@ def _numbers(values: "array[float]") -> list[float | None]:
 
 
 def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    told = (record["stage"], record["source_uid"], record["error_type"], record.get("message", ""))
-    return str(told[0]), str(told[1]), str(told[2]), str(told[3])
+    kind = (record["stage"], record["source_uid"], record["error_type"], record.get("message", ""))
+    return str(kind[0]), str(kind[1]), str(kind[2]), str(kind[3])
 
 
 def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:

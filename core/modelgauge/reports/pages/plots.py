@@ -128,7 +128,7 @@ def steps(changes: Sequence[tuple[float, float]], end: float, what: str) -> Mark
 
 
 def reliability(bins: Sequence[tuple[float, float, tuple[float, float] | None, int]], what: str) -> Markup:
-    """How often what was forecast came true, beside the diagonal where forecasts are right.
+    """Draw how often forecasts came true, with the diagonal on which forecasts are right.
 
     Args:
         bins: of forecasts: their mean, the share that came true with its interval, how many they are.

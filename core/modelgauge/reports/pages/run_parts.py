@@ -160,15 +160,15 @@ def _calibrations(table: ItemTable) -> Iterator[Part]:
 
 def _distributions(table: ItemTable) -> Part | None:
     """How measurements are distributed that have more than a few values."""
-    charts, said = [], []
+    charts, words = [], []
     for name, values in table.measured.items():
         known = sorted(value for value in values if not math.isnan(value))
         if len(set(known)) > _FEW:
             charts.append((name, _drawn(known)))
-            said.append(
+            words.append(
                 f"{name} {figure(known[0])} to {figure(known[-1])}, median {figure(_percentile(known, 50))}"
             )
-    return Part("Distribution", "; ".join(said), charts=charts) if charts else None
+    return Part("Distribution", "; ".join(words), charts=charts) if charts else None
 
 
 # --- what it took ----------------------------------------------------------------------------------------
@@ -176,8 +176,8 @@ def _distributions(table: ItemTable) -> Part | None:
 
 def _latency(items: str, table: ItemTable) -> Part | None:
     """How long answers took."""
-    known, said = _known(table, SECONDS), latency_in_words(table)
-    if said is None:
+    known, words = _known(table, SECONDS), latency_in_words(table)
+    if words is None:
         return None
     charts = [("Seconds of the items", _drawn(known))]
     times = table.started
@@ -188,7 +188,7 @@ def _latency(items: str, table: ItemTable) -> Part | None:
     longest = Cell(duration(known[-1]), address(items, sort=f"{SECONDS}>"))
     return Part(
         "Latency",
-        f"{said}, of {counted(len(known), 'item')}",
+        f"{words}, of {counted(len(known), 'item')}",
         charts=charts,
         head=["Latency", "median", "90th percentile", "95th", "99th", "longest"],
         rows=[[Cell("seconds of an answer", look=""), *shares, longest]],
@@ -205,7 +205,7 @@ def latency_in_words(table: ItemTable) -> str | None:
 
 def _usage(items: str, table: ItemTable) -> Part | None:
     """Tokens and dollars."""
-    rows, said = [], []
+    rows, words = [], []
     for name in table.used:
         known = _known(table, name)
         if name == SECONDS or not known:
@@ -216,12 +216,12 @@ def _usage(items: str, table: ItemTable) -> Part | None:
         rows.append(
             [Cell(name, look=""), *(Cell(shown(one)) for one in values), most, Cell(f"{len(known):,}")]
         )
-        said.append(shown(values[0]) if name == "dollars" else f"{shown(values[0])} {name}")
+        words.append(shown(values[0]) if name == "dollars" else f"{shown(values[0])} {name}")
     if not rows:
         return None
     head = ["an item took", "all", "mean", "median", "95th percentile", "most", "items"]
     note = "What the answers of the SUT took, those from the cache too; judges are not among them."
-    return Part("Tokens and cost", ", ".join(said), head=head, rows=rows, note=note)
+    return Part("Tokens and cost", ", ".join(words), head=head, rows=rows, note=note)
 
 
 def _whole(value: float) -> str:
@@ -233,11 +233,11 @@ def _limits(record: TestRecord) -> Part | None:
     changed = {uid: changes for uid, changes in record.concurrency.items() if changes}
     if not changed:
         return None
-    said, charts, rows = [], [], []
+    words, charts, rows = [], [], []
     for uid, changes in changed.items():
         limits = [one.limit for one in changes]
         cuts = sum(one.why in ("rate limited", "timed out") for one in changes)
-        said.append(
+        words.append(
             f"{uid} {min(limits):,} to {max(limits):,} calls at once{f', cut {cuts:,} times' if cuts else ''}"
         )
         drawn = [(one.seconds, one.limit) for one in changes]
@@ -248,7 +248,7 @@ def _limits(record: TestRecord) -> Part | None:
         ]
     return Part(
         "Limits",
-        "; ".join(said),
+        "; ".join(words),
         charts=charts,
         head=["SUT or annotator", "after", "calls at once", "why"],
         rows=rows,

@@ -72,7 +72,7 @@ class FailureRow:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What is shown of a run: texts, charts and addresses, for a template.
+    """The parts of a run's page: texts, charts and addresses, for a template.
 
     Args:
         number: its place on the page.
@@ -84,7 +84,7 @@ class RunView:
         failures: the kinds of failures, the most frequent first.
         results: the rows of the table of results.
         ruler: the axis of their charts.
-        facts: label and text of what stands beside the results.
+        facts: label and text of each fact shown with the results.
         notes: what a reader should know.
         parts: what follows the first screen.
         left_out: how many items the page does not have.
@@ -116,7 +116,7 @@ def run_view(
     items: str = "",
     without_texts: bool = False,
 ) -> RunView:
-    """What is shown of a run.
+    """Return the parts of a run's page.
 
     Args:
         number: its place on the page.
@@ -176,30 +176,30 @@ def _failures(items: str, table: ItemTable) -> Iterator[FailureRow]:
 def _verdict(run: RecordedRun) -> tuple[str, str]:
     """What came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing."""
     record = run.record
-    said = []
+    sentences = []
     for name, one in _first(record):
         right = (
             f"{figure(round(one.value * one.n, 6))} of {one.n:,}: " if one.interval_kind == "wilson" else ""
         )
-        said.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(one)}.")
+        sentences.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(one)}.")
     if run.going_on:
-        return " ".join([*said, "The run is going on: this is what is known so far."]), ""
+        return " ".join([*sentences, "The run is going on: this is what is known so far."]), ""
     if is_prefix(record):
-        said.append("The run was stopped: these are its first items, not a sample.")
-        return " ".join(said), "stopped"
-    if not said:
+        sentences.append("The run was stopped: these are its first items, not a sample.")
+        return " ".join(sentences), "stopped"
+    if not sentences:
         return "Nothing was scored." if not record.counts.scored else "There is no estimate.", "stopped"
     if not record.thresholds:
-        return " ".join(said), ""
+        return " ".join(sentences), ""
     missed = why_not_passed(record)
-    said.append(
+    sentences.append(
         "All items passed their thresholds." if missed is None else f"{missed[0].upper()}{missed[1:]}."
     )
-    return " ".join(said), "met" if missed is None else "missed"
+    return " ".join(sentences), "met" if missed is None else "missed"
 
 
 def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dict[str, Any]], Markup]:
-    """A row for each run: what came out, with the first results of all on one axis; and this axis.
+    """Return a row for each run, with the first results of all on one axis, and this axis.
 
     Below them are the means over groups of tests.
 

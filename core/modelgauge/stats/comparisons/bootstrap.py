@@ -23,7 +23,7 @@ class BootstrapDifference(NamedTuple):
     """The bootstrap's judgement of a difference; None for both where no item differs from the others.
 
     Args:
-        interval: the BCa interval of candidate less baseline.
+        interval: the BCa interval of candidate minus baseline.
         p_value: two-sided: 1 less the confidence at which the BCa interval ends at 0.
     """
 

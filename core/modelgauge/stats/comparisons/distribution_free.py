@@ -123,7 +123,7 @@ def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
 
 
 def rank_direction(baseline: "ArrayLike", candidate: "ArrayLike") -> int:
-    """Where the ranks of Wilcoxon's test put the candidate: 1 above the baseline, -1 below it, 0 beside it.
+    """Return where the ranks of Wilcoxon's test put the candidate: 1 above the baseline, -1 below it, 0 equal to it.
 
     The difference of the means may have the other sign. Arguments and errors are those of `wilcoxon_test`.
     """

@@ -1,6 +1,6 @@
 """Whether two systems differ by less than a margin: equivalence and non-inferiority.
 
-That a difference is not significant does not show that there is none; these tests can show that it is small.
+Tests that can show that a difference is small: a difference that is not significant need not be small.
 """
 
 from statistics import NormalDist
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Equivalence(NamedTuple):
-    """What is known of a difference beside a margin.
+    """Whether a difference is smaller than a margin.
 
     All but the margin is None where there is no standard error.
 
     Args:
         margin: the difference that would matter, in units of the measurement.
-        interval: of candidate less baseline, with confidence 1 - 2 alpha; two systems are equivalent where it lies
+        interval: of candidate minus baseline, with confidence 1 - 2 alpha; two systems are equivalent where it lies
             within (-margin, margin).
         p_not_lower: one-sided, that the candidate is lower by the margin or more. Where it is small, the candidate
             is not inferior, if higher is better.

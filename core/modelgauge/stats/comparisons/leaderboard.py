@@ -1,4 +1,4 @@
-"""Several systems on the same items: which differ, the ranks that each may have, which cannot be told apart."""
+"""Several systems on the same items: which differ, which ranks each may have, which are indistinguishable."""
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +33,7 @@ class Leaderboard(NamedTuple):
         p_values: (m, m) two-sided, adjusted for all pairs; NaN as for `low`.
         ranks: (m, 2) the best and the worst rank that each system may have, 1 for the best; all hold together with
             the confidence.
-        groups: the largest groups of systems that cannot be told apart, best first; a system may be in several.
+        groups: the largest groups of indistinguishable systems, best first; a system may be in several.
     """
 
     means: "NDArray[np.float64]"

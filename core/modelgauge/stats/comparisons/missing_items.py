@@ -20,7 +20,7 @@ class DifferenceBounds(NamedTuple):
     """A difference with all missing items at the worst, and at the best, for the candidate.
 
     Args:
-        bounds: (lowest, highest) difference of candidate less baseline that the missing items allow.
+        bounds: (lowest, highest) difference of candidate minus baseline that the missing items allow.
         interval: the interval of Imbens and Manski around the bounds; None where a standard error is not known.
     """
 

@@ -75,7 +75,7 @@ class PairedDifference(NamedTuple):
     Args:
         baseline: the baseline's mean, over the paired items.
         candidate: the candidate's mean, over the same items.
-        difference: candidate less baseline, with standard error and 95 % interval; see `paired_difference`.
+        difference: candidate minus baseline, with standard error and 95 % interval; see `paired_difference`.
         stderr_unpaired: the standard error that the difference would have on two separate samples of items; None
             where it cannot be known.
         correlation: of the two systems' values over the items (Pearson's); None where one system's are all equal.

@@ -1,4 +1,4 @@
-"""Several answers to each item: how much they vary, beside how much the items do."""
+"""How much several answers to an item vary, compared with how much the items vary."""
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +31,7 @@ class RepeatVariance(NamedTuple):
 
 
 def repeat_variance(repeats: "Sequence[ArrayLike]") -> RepeatVariance:
-    """The variance of measurements, told apart into between items and within them.
+    """Split the variance of measurements into its parts between items and within items.
 
     With the R_i answers to item i: σ² is their pooled variance, and ω² the variance of the items' means less
     σ² · mean(1 / R_i), what the answers' noise adds to it (Miller 2024, "Adding Error Bars to Evals",
@@ -52,7 +52,7 @@ def repeat_variance(repeats: "Sequence[ArrayLike]") -> RepeatVariance:
 def paired_repeat_variance(
     baseline: "Sequence[ArrayLike]", candidate: "Sequence[ArrayLike]"
 ) -> RepeatVariance:
-    """The variance of paired differences, told apart into between items and within them.
+    """Split the variance of paired differences into its parts between items and within items.
 
     As `repeat_variance`, of differences of an answer of the candidate less one of the baseline: σ² is the sum of both
     systems' variances, and ω² the variance of the items' mean differences less what the noise of both adds to it.
