@@ -317,7 +317,7 @@ def test_wrong_names_are_told_before_any_call(sut, options):
         run_test(Sums("sums"), "no_such_sut", **options)
     with pytest.raises(UsageError, match="nothing to run"):
         Runner(**options).run([], [sut])
-    with pytest.raises(TypeError, match="is no SUT"):
+    with pytest.raises(TypeError, match="is not a SUT"):
         run_test(Sums("sums"), Sums("sums"), **options)
     assert not (options["data_dir"] / "runs").exists()
 

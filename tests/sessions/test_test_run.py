@@ -108,7 +108,7 @@ def test_exit_codes(project, source, code):
         (("--judge", "nobody"), "There is no SUT 'nobody'"),
         (("--repeat", "0"), "--repeat"),
         (("--display", "nothing"), "'nothing' is not one of"),
-        (("--identifier", "a\udcff"), "is no text in UTF-8"),
+        (("--identifier", "a\udcff"), "is not valid UTF-8"),
         (("--nonsense",), "unrecognized arguments: --nonsense"),
         (("gone.py",), "not found: gone.py"),
     ],

@@ -67,7 +67,7 @@ def bundle(
         UsageError: it cannot be signed, or the output is a device, a pipe, a link or a folder.
     """
     if output.is_symlink() or (output.exists() and not output.is_file()):
-        raise UsageError(f"{output} is no plain file.", fix="Name a new file: -o run.mgb")
+        raise UsageError(f"{output} is not a plain file.", fix="Name a new file: -o run.mgb")
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         folder = Path(scratch)
         made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))

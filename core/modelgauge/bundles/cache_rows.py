@@ -93,7 +93,7 @@ def _entry(line: bytes, where: str) -> Entry:
         json.loads(response)
         proves_itself = hashlib.sha256(parts.encode("ascii")).hexdigest() == digest
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise BundleError(f"{where} is no row of a cache.", fix=ASK_AGAIN) from None
+        raise BundleError(f"{where} is not a row of a cache.", fix=ASK_AGAIN) from None
     if not proves_itself:
         raise BundleError(f"{where}: the key is not that of the call that stands there.", fix=ASK_AGAIN)
     return Entry(Key(digest, parts), response)

@@ -128,7 +128,7 @@ def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
     for name in sorted(held - manifest.files.keys() - {BUNDLE, SIGNED_BY}):
         yield f"{name!r} is not in the manifest"
     for name in sorted(manifest.files.keys() - allowed):
-        yield f"the manifest names {name!r}, which is no file of a bundle"
+        yield f"the manifest names {name!r}, which is not a file of a bundle"
     for name in sorted(allowed & manifest.files.keys()):
         if name not in held:
             yield f"{name!r} is missing"

@@ -36,7 +36,7 @@ def check_is_bundle(file: Path) -> None:
             f"{file} cannot be read: {error.strerror}.", fix="Give a file that `modelgauge bundle` wrote."
         ) from None
     if not is_one:
-        raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
+        raise BundleError(f"{file} is not a bundle.", fix="Give a file that `modelgauge bundle` wrote.")
 
 
 def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> tuple[BundleManifest, str]:
@@ -77,7 +77,7 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
 
     Raises:
         UsageError: nothing can be written there.
-        BundleError: it is no archive, or one that is not safe to unpack.
+        BundleError: it is not an archive, or one that is not safe to unpack.
     """
     check_is_bundle(file)
     made = beside / f".bundle-{secrets.token_hex(6)}"

@@ -46,7 +46,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no type
         return key, True
 
     def get(self, key: Any, raw: Any) -> Any:  # noqa: ARG002  diskcache's signature
-        return key  # as it stands there: whoever lists keys leaves out what is no text
+        return key  # as it stands there: whoever lists keys leaves out what is not a text
 
     def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, None, str]:  # noqa: ARG002  diskcache's signature
         return 0, MODE_RAW, None, value
@@ -242,7 +242,7 @@ def sound_entry(row: StoredRow) -> Entry:
         DamagedEntryError: it holds none.
     """
     if not isinstance(row.key, str) or not row.raw:
-        raise DamagedEntryError("a key that is no text")
+        raise DamagedEntryError("a key that is not a text")
     TextDisk.check(row.mode, row.filename)
     return unpack(row.key, row.value)
 

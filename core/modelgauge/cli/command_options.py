@@ -165,7 +165,7 @@ verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Show the details of each run below the table of several runs."
 )
 judge_option = click.option(
-    "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
+    "--judge", metavar="UID", help="The SUT that judges for metrics without their own judge."
 )
 
 
@@ -301,7 +301,7 @@ offline_option = click.option(
     default=None,
     expose_value=False,
     callback=_configure,
-    help="Fetch nothing; use the data that is there.",
+    help="Fetch nothing; use the stored data.",
 )
 dependency_option = click.option(
     "--dependency",

@@ -119,7 +119,7 @@ other_dataset_options = together(
         help="Measure by this metric of a data set; repeatable.  [default: the run's]",
     ),
     judge_option,
-    click.option("--ratings", is_flag=True, help="Measure by the ratings that people gave."),
+    click.option("--ratings", is_flag=True, help="Measure by people's ratings."),
     heading=MEASURED,
 )
 """Options of a run that is measured again, by something else than what the run had."""
@@ -155,9 +155,9 @@ def pop_dataset_tests(
     if files and not uids:
         raise click.UsageError("--dataset needs at least one --metric, such as --metric exact_match.")
     if uids and not files:
-        raise click.UsageError("--metric judges the goldens of a --dataset, and there is none.")
+        raise click.UsageError("--metric judges the goldens of a --dataset, which is missing.")
     if any(form) and not files:
-        raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
+        raise click.UsageError("--column, --delimiter and --encoding describe a --dataset, which is missing.")
     if not files:
         return [], {}
     from modelgauge.datasets.file_tests import file_named, file_tests, inputs_of, made_metrics

@@ -27,11 +27,11 @@ COMMANDS = {
             "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List recorded runs."),
             "show": ("show:show", "Show a run: its results, items and failures."),
-            "report": ("report:report", "Write the page of runs: an HTML file."),
+            "report": ("report:report", "Write runs as an HTML page."),
             "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
             "bundle": ("bundles:bundle", "Write runs into one file for other people."),
-            "unbundle": ("bundles:unbundle", "Unpack a bundle into a folder of its own."),
-            "check": ("bundles:check", "Check that runs, or a bundle, are what they say."),
+            "unbundle": ("bundles:unbundle", "Unpack a bundle into a new folder."),
+            "check": ("bundles:check", "Check that runs or bundles are complete and consistent."),
         },
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),
@@ -43,7 +43,7 @@ COMMANDS = {
             ),
         },
         "Look around": {
-            "list": ("listing:list_all", "List all that is installed."),
+            "list": ("listing:list_all", "List everything that is installed."),
             "list-tests": ("listing:list_tests", "List the tests."),
             "list-suts": ("listing:list_suts", "List the SUTs (systems under test)."),
             "list-annotators": ("listing:list_annotators", "List the annotators."),
@@ -53,9 +53,9 @@ COMMANDS = {
                 "List the secrets that plugins use, and where to get them.",
             ),
             "datasets": ("datasets:datasets", "List, show, validate or compare data sets of goldens."),
-            "plugins": ("plugins:plugins", "List the plugins, and what is wrong with them."),
+            "plugins": ("plugins:plugins", "List the plugins and their problems."),
         },
-        "Look after": {
+        "Maintain": {
             "cache": ("cache:cache", "Look at the cache of responses, check it, or clear it."),
             "dependencies": ("dependencies:dependencies", "List, fetch or add the data that tests need."),
         },
@@ -65,7 +65,7 @@ COMMANDS = {
 COMMANDS["completion"] = Lazy(
     "modelgauge.cli.completion:completion",
     "Print the script that completes commands at the Tab key.",
-    "Look after",
+    "Maintain",
 )
 
 

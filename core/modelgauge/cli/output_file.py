@@ -19,7 +19,7 @@ class OutputFile:
     """A file that is proved to be writable before anything is paid, and replaced at once at the end.
 
     Args:
-        path: where the file goes; the missing folders of its real path are made. What is no plain file
+        path: where the file goes; the missing folders of its real path are made. What is not a plain file
             (`/dev/stdout`, a pipe) is written in place.
         data_dir: of runs and cache, in which nothing is replaced; None where the file is one of theirs.
         option: that named the file, for messages.

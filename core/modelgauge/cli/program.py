@@ -203,7 +203,7 @@ class Program(LazyGroup):
             except BaseException as error:
                 if isinstance(error, SystemExit | GeneratorExit):
                     raise
-                # What the reader of stdout (`| head`) did not want is no error.
+                # What the reader of stdout (`| head`) did not want is not an error.
                 code = app.exit_code if _is_broken_pipe(error) else report_error(app, error)
                 if isinstance(error, OSError):
                     _give_up_stdout()
@@ -287,10 +287,10 @@ def report_error(app: App, error: BaseException) -> int:
         app.note(f"Error: {error.problem}\n{error.fix.strip()}")
         return error.exit_code
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        app.note(f"Error: the disk took no more of what was to be written: {error}\n{_MAKE_ROOM}")
+        app.note(f"Error: the disk refused to write more: {error}\n{_MAKE_ROOM}")
         return STOPPED
     if isinstance(error, OSError):
-        app.note(f"Error: the operating system refused what was to be done: {error}")
+        app.note(f"Error: the operating system refused an operation: {error}")
         app.note("Correct what it names; `modelgauge --debug ...` shows where it happened.")
         return STOPPED
     described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

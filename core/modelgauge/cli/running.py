@@ -197,7 +197,7 @@ def run_and_report(
         for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
         for failure in app.plugins.failures[broken:]:
-            app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
+            app.note(f"Warning: the plugin {failure.name} failed as an observer: {failure.cause}")
         _print_reason(app, shown, allowed, in_tables=not app.as_json and _has_one_reader())
         unfinished = watch.unfinished()
         if interrupted and not watch.started:

@@ -26,10 +26,10 @@ def check_target(target: object, *, owner: str) -> None:
     if isinstance(target, str):
         module, separator, attribute = target.rpartition(":")
         if not (separator and module.strip() and attribute.strip()):
-            raise PluginError(f"{owner}: {target!r} is no target.", fix='Write it as "module:Class".')
+            raise PluginError(f"{owner}: {target!r} is not a target.", fix='Write it as "module:Class".')
     elif not callable(target):
         raise PluginError(
-            f"{owner}: {type(target).__name__} {target!r} is no target.",
+            f"{owner}: {type(target).__name__} {target!r} is not a target.",
             fix='Give the class itself, or "module:Class".',
         )
 

@@ -199,7 +199,7 @@ class InjectSecret:
             found = import_target(found, owner=f"secret {found!r}")
         if not (isinstance(found, type) and issubclass(found, RequiredSecret | OptionalSecret)):
             raise PluginError(
-                f"{self!r}: this is no secret.", fix="Derive it from RequiredSecret or OptionalSecret."
+                f"{self!r}: this is not a secret.", fix="Derive it from RequiredSecret or OptionalSecret."
             )
         return found
 
@@ -315,7 +315,7 @@ class SecretStore:
             for each in missing
         ]
         head = "A required secret is missing:" if one else f"{len(missing)} required secrets are missing:"
-        where = f" (looked for here: {self._file})" if self._file else ""
+        where = f" (looked up here: {self._file})" if self._file else ""
         return MissingSecretError(
             "\n".join([head, *lines]),
             fix=f"\nGive {'it' if one else 'them'} in the environment or in {SECRETS_FILE}{where}.",

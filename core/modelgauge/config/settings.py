@@ -118,15 +118,13 @@ class Settings:
     """The settings of every command. None means not set: the code that reads the setting decides.
 
     In the file a setting is a key of its own name (`offline = true`), in the environment `MODELGAUGE_` and
-    its name in capitals (`MODELGAUGE_OFFLINE=1`; an empty value is no value). Relative paths in the file
+    its name in capitals (`MODELGAUGE_OFFLINE=1`; an empty value is not a value). Relative paths in the file
     start at the file's folder, others at the working directory.
     """
 
     data_dir: Path = _setting(Path("run_data"), _path, OPTIONS["data_dir"].help)  # noqa: RUF009  it makes a field
-    offline: bool = _setting(False, _yes_no, "Fetch nothing; use the data that is there.")
-    judge: str | None = _setting(
-        None, _text, "The SUT that judges where no other is named.", key="judge.model"
-    )
+    offline: bool = _setting(False, _yes_no, "Fetch nothing; use the stored data.")
+    judge: str | None = _setting(None, _text, "The SUT that judges if no other is named.", key="judge.model")
     plugins: tuple[str, ...] = _setting(
         (), _plugins, "Plugin files or modules; all layers count.", adds_up=True
     )
@@ -191,7 +189,7 @@ def load_settings(
         file = find_settings_file(here or Path.cwd())
     except FileNotFoundError as error:
         raise SettingsError(
-            "The working directory is not there any more.", fix="Change into a folder that is: cd"
+            "The working directory does not exist any more.", fix="Change to an existing folder: cd"
         ) from error
     values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
     values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE
@@ -251,7 +249,7 @@ def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, st
         whose = "belongs to another user" if foreign else "can be written by everybody"
         raise SettingsError(
             f"{file} loads code or names an address, and {whose}: it is not used.",
-            fix=f"Where you trust it: export {TRUSTED}={shlex.quote(str(file.parent))}",
+            fix=f"If you trust it: export {TRUSTED}={shlex.quote(str(file.parent))}",
         )
 
 
@@ -284,7 +282,7 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
     """Take the tables `[PROVIDER.servers.NAME]` out of those of the file.
 
     Raises:
-        SettingsError: one is no table.
+        SettingsError: one is not a table.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for provider in [key for key, table in tables.items() if isinstance(table, dict) and "servers" in table]:
@@ -301,7 +299,7 @@ def _take_plugin_tables(file: Path, tables: dict[str, Any]) -> dict[str, dict[st
     """Take the tables `[plugin.NAME]` out of those of the file.
 
     Raises:
-        SettingsError: one is no table.
+        SettingsError: one is not a table.
     """
     return _checked_tables(file, "plugin", tables.pop("plugin", {}), "the plugin's settings")
 
@@ -312,7 +310,7 @@ def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, di
     for name, table in named.items():
         if not isinstance(table, dict):
             raise SettingsError(
-                f"{file}: {key}.{name} is no table.", fix=f"Write, under [{key}.{name}], {what}."
+                f"{file}: {key}.{name} is not a table.", fix=f"Write, under [{key}.{name}], {what}."
             )
     return named
 

@@ -54,14 +54,14 @@ class Condition:
         """
         found = _FORM.fullmatch(text)
         if found is None:
-            raise InvalidOptionError(f"{text!r} is no condition.", fix=_EXAMPLE)
+            raise InvalidOptionError(f"{text!r} is not a condition.", fix=_EXAMPLE)
         try:
             number = float(found["number"])
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
             raise InvalidOptionError(
-                f"{text!r} is no condition: {found['number']!r} is no number.", fix=_EXAMPLE
+                f"{text!r} is not a condition: {found['number']!r} is not a number.", fix=_EXAMPLE
             )
         return cls(found["name"], found["op"], number)
 

@@ -33,7 +33,7 @@ def finite(text: str) -> float:
     """
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no finite number")
+        raise ValueError(f"{text} is not a finite number")
     return number
 
 
@@ -52,7 +52,7 @@ def finite_number(what: str, value: Any, *, instead: str) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(
-            f"{what} is {a_thing(value)} that is no number: {error}.", fix="Return one number."
+            f"{what} is {a_thing(value)} that is not a number: {error}.", fix="Return one number."
         ) from None
     if not math.isfinite(number):
         raise InvalidDataError(f"{what} is {number}.", fix=f"Return a finite number, or {instead}.")

@@ -276,7 +276,7 @@ def record_from_json(data: Any, where: str) -> TestRecord:
         where: the file, for messages.
 
     Raises:
-        RecordError: it is no record, or a newer version of modelgauge wrote it.
+        RecordError: it is not a record, or a newer version of modelgauge wrote it.
     """
     if not isinstance(data, dict) or "run_id" not in data:
         raise RecordError(
@@ -307,13 +307,13 @@ def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -
     for field, cls in ITEM_FIELDS.items():
         held = data.get(field) or ()
         if not isinstance(held, list | tuple):
-            raise RecordError(f"{where}: {field} is no list.", fix="Give a file that modelgauge wrote.")
+            raise RecordError(f"{where}: {field} is not a list.", fix="Give a file that modelgauge wrote.")
         for place, item in enumerate(held):
             try:
                 items.append(cls.load(item, unknown))
             except InvalidDataError as error:
                 raise RecordError(
-                    f"{where}, {field}[{place}] is no item record: {error.problem}",
+                    f"{where}, {field}[{place}] is not an item record: {error.problem}",
                     fix="Give a file that modelgauge wrote.",
                 ) from None
     return sorted(items, key=attrgetter("index"))

@@ -63,7 +63,7 @@ class EvaluationDataset(Versioned):
 
     Raises:
         ArgumentError: there is no such argument.
-        InvalidOptionError: the name is no text.
+        InvalidOptionError: the name is not a text.
         TypeError: single-turn and multi-turn members are mixed.
     """
 
@@ -76,7 +76,7 @@ class EvaluationDataset(Versioned):
     ) -> None:
         if not isinstance(name, str | None):
             raise InvalidOptionError(
-                f"name={name!r} is no text.", fix='Give the name as a text: name="goldens".'
+                f"name={name!r} is not a text.", fix='Give the name as a text: name="goldens".'
             )
         self.name = name
         self._goldens = CheckedList(self, partial(self._check, Golden, ConversationalGolden))

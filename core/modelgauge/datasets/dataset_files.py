@@ -29,12 +29,12 @@ def file_type_of(path: FilePath) -> str:
 
     Raises:
         InputFileError: the file has another type.
-        InvalidOptionError: it is no path.
+        InvalidOptionError: it is not a path.
     """
     ending = path_of(path).suffix.lower().lstrip(".")
     if ending not in FILE_TYPES:
         raise InputFileError(
-            f"{str(path)!r} is no data set by its name.",
+            f"{str(path)!r} is not a data set by its name.",
             fix="Save it as CSV, JSON (a list) or JSONL (an object a line), and name it .csv, .json or .jsonl.",
         )
     return ending
@@ -152,7 +152,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
     name = f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}" if file_name in (None, "") else file_name
     if not isinstance(name, str):
         raise InvalidOptionError(
-            f"file_name={name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
+            f"file_name={name!r} is not a text.", fix='Give the name of a file: file_name="goldens".'
         )
     if PureWindowsPath(name).name != name:  # which knows the separators of all systems
         raise InvalidOptionError(

@@ -117,7 +117,7 @@ def _dataset_of(given: object) -> EvaluationDataset:
         )
     if not isinstance(given, list | tuple) or not all(isinstance(one, Member) for one in given):
         raise InvalidDataError(
-            f"A DatasetTest got {a_thing(given)} that is no data set and no list of goldens.",
+            f"A DatasetTest got {a_thing(given)} that is neither a data set nor a list of goldens.",
             fix="Give EvaluationDataset(goldens=[Golden(input=…)]), or the list alone.",
         )
     are_goldens = all(isinstance(one, Golden | ConversationalGolden) for one in given)

@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     Args:
         wanted: what a value that does not fit is not.
         fix: how to write one.
-        delimiter: between the parts of a list in one text; nothing where the field is no list.
+        delimiter: between the parts of a list in one text; nothing where the field is not a list.
     """
 
     wanted: str
@@ -199,7 +199,7 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
         delimiters: of fields, where none is given and it is not the usual one.
 
     Raises:
-        InvalidOptionError: there is no such argument, it is no text, or two name different columns for a field.
+        InvalidOptionError: there is no such argument, it is not a text, or two name different columns for a field.
     """
     columns: dict[str, str] = {}
     between = {field: kind.delimiter for field, kind in FIELDS.items() if kind.delimiter}
@@ -214,7 +214,9 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
         if value is None:
             continue
         if not isinstance(value, str) or not value:
-            raise InvalidOptionError(f"{name}={value!r} is no text.", fix="Give the name as the file has it.")
+            raise InvalidOptionError(
+                f"{name}={value!r} is not a text.", fix="Give the name as the file has it."
+            )
         if into is columns and columns.get(field, value) != value:
             raise InvalidOptionError(
                 f"The column of {field!r} is named twice: {columns[field]!r} and {value!r}.",

@@ -317,7 +317,7 @@ _Refusal: TypeAlias = tuple[str | None, str, str]
 
 
 def _is_unknown_part(line: ErrorDetails) -> bool:
-    """Whether a turn or tool holds what is no field of it: a newer version may have written it, or another tool."""
+    """Whether a turn or tool holds what is not a field of it: a newer version may have written it, or another tool."""
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
@@ -380,7 +380,7 @@ def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
         rows: of `row_of`, and marks.
     """
     customs = [row.get(CUSTOM, {}) for row in rows]
-    # Custom columns are columns of the file where they hold texts only, under a name that is no field's.
+    # Custom columns are columns of the file where they hold texts only, under a name that is not a field's.
     known = {*FIELDS, *ALIASES, MARK, ""}
     known |= {name for one in customs for name, value in one.items() if not isinstance(value, str)}
     own = dict.fromkeys(name for one in customs for name in one if name not in known)

@@ -52,7 +52,7 @@ class ServedVersions:
     def __init__(self, url: str, token: WorkbenchToken) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise SettingsError(
-                f"{url!r} is no address of a workbench.",
+                f"{url!r} is not an address of a workbench.",
                 fix="Write it as `modelgauge serve` shows it: MODELGAUGE_WORKBENCH_URL=http://127.0.0.1:8400",
             )
         self._url, self._token = url.rstrip("/"), token

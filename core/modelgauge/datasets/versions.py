@@ -130,7 +130,7 @@ class VersionsFolder:
             return [Version.load(json.loads(line)) for line in whole_lines(path)]
         except ValueError as error:  # no JSON, or no version
             raise RecordError(
-                f"{path} is no list of versions: {error}.",
+                f"{path} is not a list of versions: {error}.",
                 fix="Correct the file, or restore it from a backup.",
             ) from None
 
@@ -202,7 +202,7 @@ class VersionsFolder:
                 raise _conflict(alias, made.parent, latest)
             if latest and bytes_of(self.path(alias, latest.number)) == text:
                 return latest
-            # A process that was killed can have left a file that is no version: its number is not used again.
+            # A process that was killed can have left a file that is not a version: its number is not used again.
             files = (_FILE.fullmatch(one.name) for one in folder.iterdir())
             number = max([made.parent or 0, *(int(one[1]) for one in files if one)]) + 1
             with creating(self.path(alias, number)) as written:

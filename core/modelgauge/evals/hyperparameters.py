@@ -34,7 +34,7 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
         hyperparameters: further ones by name (model, prompt_template); what the function returns goes before.
 
     Raises:
-        DefinitionError: what is decorated is no function.
+        DefinitionError: what is decorated is not a function.
         InvalidDataError: the function returned no dict, or something that JSON would change.
     """
 

@@ -96,7 +96,7 @@ def checked_case(case: Any) -> TestCase:
             )
         if isinstance(case, ConversationalGolden):
             fix = "Make a case of the conversation: golden.to_test_case(turns)."
-        raise InvalidDataError(f"{capitalized(a_thing(case))} is no test case.", fix=fix)
+        raise InvalidDataError(f"{capitalized(a_thing(case))} is not a test case.", fix=fix)
     case.check()
     return case
 

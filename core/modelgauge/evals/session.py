@@ -355,7 +355,7 @@ class Session:
         before = len(plugins.failures)
         plugins.run_finished(record)
         for failure in plugins.failures[before:]:
-            yield f"the plugin {failure.name} failed while it watched: {failure.cause}"
+            yield f"the plugin {failure.name} failed as an observer: {failure.cause}"
 
     def close(self) -> None:
         """End the session in this process."""

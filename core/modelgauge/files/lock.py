@@ -58,7 +58,7 @@ def lock(path: Path, mode: str = "rb", patience: float = 0.0) -> IO[bytes] | Non
         patience: seconds to wait for somebody else.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     end = monotonic() + patience
     while True:
@@ -80,7 +80,7 @@ class Turns:
         path: of the file, which is made where there is none.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
 
     def __init__(self, path: Path) -> None:

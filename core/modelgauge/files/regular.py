@@ -32,7 +32,7 @@ def opened(path: Path, mode: str = "rb", *, links: bool = False) -> IO[bytes]:
             second name either, as a hard link in an unpacked archive gives it.
 
     Raises:
-        NotRegularError: it is no regular file.
+        NotRegularError: it is not a regular file.
         OSError: it is missing, or cannot be opened.
     """
     writes = mode != "rb"
@@ -86,7 +86,7 @@ def _check(found: os.stat_result | None, name: str, *, writes: bool) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise NotRegularError(errno.EINVAL, "it is a link to another file", name)
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # `open` refuses folders itself
-        raise NotRegularError(errno.EINVAL, "it is no regular file", name)
+        raise NotRegularError(errno.EINVAL, "it is not a regular file", name)
     if writes and found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
         raise NotRegularError(errno.EINVAL, "it is a hard link to another file", name)
 
@@ -104,7 +104,7 @@ def path_of(file_path: str | PathLike[str]) -> Path:
         return Path(file_path)
     except TypeError:
         raise InvalidOptionError(
-            f"A value of type {type(file_path).__name__} is no path of a file.",
+            f"A value of type {type(file_path).__name__} is not a path of a file.",
             fix="Give the path as a text or a pathlib.Path.",
         ) from None
 
@@ -144,11 +144,11 @@ def text_of(data: bytes, source: str, encoding: str, *, may_hold_nul: bool) -> s
         may_hold_nul: False refuses NUL characters, which what is no text is full of.
 
     Raises:
-        InputFileError: it is no text of this encoding; the message names the line, and what it may be.
-        InvalidOptionError: the encoding is no text.
+        InputFileError: it is not a text of this encoding; the message names the line, and what it may be.
+        InvalidOptionError: the encoding is not a text.
     """
     if not isinstance(encoding, str):
-        raise InvalidOptionError(f"The encoding {encoding!r} is no text.", fix="Use 'utf-8', say.")
+        raise InvalidOptionError(f"The encoding {encoding!r} is not a text.", fix="Use 'utf-8', say.")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:

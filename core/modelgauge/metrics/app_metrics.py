@@ -174,7 +174,7 @@ def _adapter(schema: Any) -> TypeAdapter[Any]:
     except (PydanticUserError, TypeError):
         pass  # its message is about the internals of pydantic
     raise InvalidOptionError(
-        f"expected_schema={schema!r} is no schema.",
+        f"expected_schema={schema!r} is not a schema.",
         fix="Give a pydantic model, a type such as list[int], or a JSON Schema as a dict.",
     )
 

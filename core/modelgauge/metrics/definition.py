@@ -51,11 +51,11 @@ def check_required_params(cls: type, names: object, fields: Sequence[str]) -> No
 
     Args:
         cls: the class that is defined.
-        names: its `required_params`; what is no text, list or tuple (a property, say) is found out later.
+        names: its `required_params`; what is not a text, list or tuple (a property, say) is found out later.
         fields: those of the test cases that it judges.
 
     Raises:
-        DefinitionError: it is one text, or names what is no field.
+        DefinitionError: it is one text, or names what is not a field.
     """
     if isinstance(names, str):
         raise DefinitionError(
@@ -65,7 +65,7 @@ def check_required_params(cls: type, names: object, fields: Sequence[str]) -> No
     for name in names if isinstance(names, list | tuple) else ():
         if name not in fields:
             raise DefinitionError(
-                f"{cls.__qualname__}.required_params names {name!r}, which is no field of its test cases.",
+                f"{cls.__qualname__}.required_params names {name!r}, which is not a field of its test cases.",
                 fix=known_names(str(name), fields, "The fields are"),
             )
 
@@ -165,7 +165,7 @@ def finite(made: Any, metric: str) -> float:
         metric: its name.
 
     Raises:
-        InvalidResponseError: it is no finite number.
+        InvalidResponseError: it is not a finite number.
     """
     kind = type(made)
     # A bool of numpy is no `Real`.
@@ -173,7 +173,7 @@ def finite(made: Any, metric: str) -> float:
     if (is_numpy_bool or isinstance(made, Real | Decimal)) and _is_finite(made):
         return float(made)
     raise InvalidResponseError(
-        f"score of {metric} returned {beginning(repr(made), 200)}, which is no finite number.",
+        f"score of {metric} returned {beginning(repr(made), 200)}, which is not a finite number.",
         fix="Return a number or a Score, or raise where the case cannot be judged.",
     )
 
@@ -330,7 +330,7 @@ def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -
         least: how many there must be.
 
     Raises:
-        InvalidOptionError: it is no list, or holds something else or too few.
+        InvalidOptionError: it is not a list, or holds something else or too few.
     """
     known = [str(one.value) for one in kinds]
     named = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None

@@ -271,7 +271,7 @@ def _checked_criteria(criteria: Any, name: str) -> str | None:
     if criteria is None or isinstance(criteria, str):
         return criteria
     raise InvalidOptionError(
-        f"'{name}' got criteria={criteria!r}, which is no text.",
+        f"'{name}' got criteria={criteria!r}, which is not a text.",
         fix="Say in a sentence or more what makes an output good: criteria=…. What the judge sees of a case is "
         "evaluation_params=[…].",
     )

@@ -195,7 +195,7 @@ class JudgeMetric(Metric):
         for name in step.settings:
             if not hasattr(self, name):
                 raise DefinitionError(
-                    f"{where} has the setting '{name}', which is no attribute of the metric.",
+                    f"{where} has the setting '{name}', which is not an attribute of the metric.",
                     fix=f"Set self.{name} in its __init__, or leave the setting out.",
                 )
         instructions = wording(step.instructions)

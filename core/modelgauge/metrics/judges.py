@@ -103,7 +103,7 @@ def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> t
         metric: whose they are, for messages.
 
     Raises:
-        InvalidOptionError: something among them is no judge.
+        InvalidOptionError: something among them is not a judge.
     """
     if model is None:
         return ()

@@ -374,7 +374,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> Any:
-    raise UnusableReplyError(f"{name} is no number")
+    raise UnusableReplyError(f"{name} is not a number")
 
 
 def _small_letters(value: Any) -> Any:

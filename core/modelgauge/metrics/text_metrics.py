@@ -61,7 +61,7 @@ class PatternMatchMetric(ReferenceMetric):
         threshold: 1 by default.
 
     Raises:
-        InvalidOptionError: the pattern is no regular expression.
+        InvalidOptionError: the pattern is not a regular expression.
     """
 
     required_params = ("actual_output",)
@@ -81,7 +81,7 @@ class PatternMatchMetric(ReferenceMetric):
             self.pattern = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
         except (re.error, TypeError) as error:
             raise InvalidOptionError(
-                f"pattern={pattern!r} is no regular expression: {error}.",
+                f"pattern={pattern!r} is not a regular expression: {error}.",
                 fix="Correct it; a literal text is escaped by re.escape.",
             ) from None
 

@@ -48,7 +48,7 @@ def observe(
         metadata: anything else worth keeping (model="…", embedder="…").
 
     Raises:
-        DefinitionError: what is decorated is no function, metrics is no list, or type or name no text.
+        DefinitionError: what is decorated is not a function, metrics is not a list, or type or name no text.
     """
     if metrics is not None and not _is_list(metrics):
         raise DefinitionError(

@@ -121,7 +121,7 @@ class Registered:
             target = import_target(target, owner=repr(self.label), distribution=self.distribution)
         if not callable(target):
             raise PluginError(
-                f"{self.label!r} (from {self.distribution}): {self.target_name} is no class, but {target!r}.",
+                f"{self.label!r} (from {self.distribution}): {self.target_name} is not a class, but {target!r}.",
                 fix="Register a class.",
             )
         return target
@@ -274,7 +274,7 @@ def _refuse_reserved(
     injected = isinstance(named.get(key, by_position.get(key)), InjectSecret)
     if injected or (key in parameters.by_name and parameters.by_name[key].is_secret):
         raise InvalidOptionError(
-            f"{owner}: {key!r} is a secret; secrets are no options, for names are recorded.",
+            f"{owner}: {key!r} is a secret; secrets are not options, for names are recorded.",
             fix="Put it into the environment or secrets.toml: `modelgauge list-secrets` says where.",
         )
 

@@ -58,7 +58,7 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
         key = decode(key_as_written)
         if not (equals and key):
             raise InvalidOptionError(
-                f"{name!r}: {part!r} is no option.", fix="Write NAME?key=value&key=value."
+                f"{name!r}: {part!r} is not an option.", fix="Write NAME?key=value&key=value."
             )
         if key in options:
             raise InvalidOptionError(f"{name!r} gives {key!r} twice.", fix="Give it once; lists take commas.")

@@ -27,7 +27,7 @@ from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.chosen import check_labels, chosen, raise_together, resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import Registry
-from modelgauge.wording.phrases import a_class, a_thing
+from modelgauge.wording.phrases import a_class, a_thing, capitalized, with_article
 
 TestName = PromptResponseTest | str
 SUTName = PromptResponseSUT[Any, Any] | str
@@ -284,5 +284,4 @@ def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
     fix = f"Give a uid, or an object of {a_class(kind)} subclass."
     if kind is PromptResponseSUT and callable(given):
         fix = 'Make a SUT of it: FunctionSUT("my_sut", function).'
-    name = type(given).__name__
-    return DefinitionError(f"{'An' if name[:1] in 'aeiouAEIO' else 'A'} {name} is no {word}.", fix=fix)
+    return DefinitionError(f"{capitalized(a_thing(given))} is not {with_article(word)}.", fix=fix)

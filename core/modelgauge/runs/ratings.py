@@ -126,7 +126,7 @@ def _read(line: bytes, where: str, unknown: UnknownFields) -> Rating | Undo:
         why = error.problem.rstrip(".")
     except ValueError as error:  # no JSON
         why = str(error)
-    raise RecordError(f"{where} is no rating: {why}.", fix="Correct the line, or remove it.")
+    raise RecordError(f"{where} is not a rating: {why}.", fix="Correct the line, or remove it.")
 
 
 def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:

@@ -44,7 +44,7 @@ class ResultThreshold:
             value = float("nan")
         if not (result.strip() and abs(value) < float("inf")):
             raise InvalidOptionError(
-                f"{text!r} is no threshold.", fix="Write accuracy=0.8, or gsm8k:accuracy=0.8 for one test."
+                f"{text!r} is not a threshold.", fix="Write accuracy=0.8, or gsm8k:accuracy=0.8 for one test."
             )
         return cls(test.strip() or None, result.strip(), value)
 

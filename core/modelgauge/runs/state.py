@@ -55,7 +55,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     """Return a run with its record; if it has none, with a record made from manifest and journal.
 
     Raises:
-        RecordError: one of these files is damaged, or it is no run.
+        RecordError: one of these files is damaged, or it is not a run.
     """
     state, ended = state_of(folder)
     if ended is not None:

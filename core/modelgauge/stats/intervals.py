@@ -189,7 +189,7 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
     """
     if not 0 <= successes <= n:
         raise InvalidDataError(
-            f"{successes} of {n} is no proportion.", fix="Give successes from 0 to the number of trials."
+            f"{successes} of {n} is not a proportion.", fix="Give successes from 0 to the number of trials."
         )
     if n == 0:
         return None

@@ -100,7 +100,9 @@ def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
         return ""
     if not isinstance(value, str) or not is_exact(value):
         what = (
-            "no text that UTF-8 can hold" if isinstance(value, str) else f"{type(value).__name__}, not text"
+            "not a text that UTF-8 can hold"
+            if isinstance(value, str)
+            else f"{type(value).__name__}, not text"
         )
         raise InputFileError(f"{row.place}: '{column}' is {what}.", fix="Write it as a JSON string.")
     return value

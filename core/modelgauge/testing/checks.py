@@ -24,7 +24,7 @@ from modelgauge.testing import item_checks, object_checks, plugin_checks
 from modelgauge.testing.plugin_checks import Plugin
 from modelgauge.testing.report import Case, Report, rule_id
 from modelgauge.testing.subject import INTERFACES, Subject, attempt
-from modelgauge.wording.phrases import a_thing, capitalized
+from modelgauge.wording.phrases import a_thing, capitalized, with_article
 
 _EXAMPLE_MODEL = "example-model"
 _OF_REQUESTS = ("requests", "cacheable", "deterministic", "distinct", "responses", "calls")
@@ -64,7 +64,7 @@ def check_plugin(
 
     Raises:
         UnknownNameError: there is no such plugin.
-        UsageError: an example is no name of the plugin.
+        UsageError: an example is not a name of the plugin.
     """
     cases = conformance(name, local=local, examples=examples, call=call, data_dir=data_dir)["argvalues"]
     return Report(name, [case.finding() for case in cases])
@@ -118,7 +118,7 @@ def conformance(
             )
     for example in set(examples) - {one.name for one in subjects}:
         raise UsageError(
-            f"{example!r} is no name of {plugin.name}.",
+            f"{example!r} is not a name of {plugin.name}.",
             fix="Give PROVIDER/MODEL or UID?key=value of what it registers.",
         )
     everything: list[Any] = [plugin, *subjects]
@@ -171,7 +171,7 @@ def list_rules() -> list[tuple[str, str, tuple[str, ...]]]:
 def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **options: Any) -> Report:
     if not isinstance(given, INTERFACES[kind]):
         raise UsageError(
-            f"{capitalized(a_thing(given))} is no {INTERFACES[kind].__name__}.",
+            f"{capitalized(a_thing(given))} is not {with_article(INTERFACES[kind].__name__)}.",
             fix="Give the object, not its class or uid.",
         )
     entry = Registered(kind, given.uid, lambda uid: given, (), {}, distribution="")  # noqa: ARG005  it has its uid

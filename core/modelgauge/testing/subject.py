@@ -29,6 +29,7 @@ from modelgauge.plugins.construction import Kind, Registered, Resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.testing.report import Problem, author_line, defined_at, message_of, trace_of
 from modelgauge.testing.samples import SAMPLES, SampleInput
+from modelgauge.wording.phrases import with_article
 
 INTERFACES: dict[Kind, type[Identified]] = {
     "test": PromptResponseTest,
@@ -303,7 +304,7 @@ def _defects_of_class(cls: type, interface: type[Identified]) -> Iterator[tuple[
         yield from (("methods", one) for one in _wrong_methods(cls, interface))
     else:
         fix = f"Derive it from modelgauge.{interface.__name__}, or register it by the hook of its own kind."
-        yield "class", Problem(f"{cls.__qualname__} is no {interface.__name__}.", fix)
+        yield "class", Problem(f"{cls.__qualname__} is not {with_article(interface.__name__)}.", fix)
 
 
 def _wrong_methods(cls: type[Identified], interface: type) -> Iterator[Problem]:

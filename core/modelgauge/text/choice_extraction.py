@@ -13,7 +13,7 @@ The rules, in order. The first that finds something decides, also where what it 
 
 A statement may name a choice by its text ("the answer is Paris"); the text goes before the letter, since
 in "the answer is A dog" the A is an article. A bare letter counts only where it cannot be a word or a part of
-one: "A dog", "I think", "C major" and "A's" are no labels. A statement that names two choices, or a letter
+one: "A dog", "I think", "C major" and "A's" are not labels. A statement that names two choices, or a letter
 beyond the last choice, is an answer that cannot be scored: None.
 """
 

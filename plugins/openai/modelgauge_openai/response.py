@@ -46,7 +46,7 @@ def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTR
 
 
 def costs_in(body: bytes, headers: Mapping[str, str]) -> protocol.ChatResponse | None:
-    """What a body says of its costs, as a response without choices; None where it is no JSON object."""
+    """What a body says of its costs, as a response without choices; None where it is not a JSON object."""
     with suppress(ValueError, AttributeError):
         usage = from_json(body).get("usage")
         return protocol.ChatResponse(usage=usage, response_headers=dict(headers))

@@ -38,7 +38,7 @@ def _chunks(events: bytes) -> Iterator[dict[str, Any]]:
         if field == "data" and data and data != "[DONE]":
             chunk = json.loads(data)
             if not isinstance(chunk, dict):
-                raise ValueError("an event of the stream is no JSON object")
+                raise ValueError("an event of the stream is not a JSON object")
             yield chunk
 
 

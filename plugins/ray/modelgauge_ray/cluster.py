@@ -172,7 +172,8 @@ def _amount(name: str, text: str) -> float:
         amount = -1.0
     if not 0 <= amount < float("inf"):
         raise InvalidOptionError(
-            f"{name}={text} is no number of processors.", fix=f"Write ray?{name}=1, or 0.5 for half of one."
+            f"{name}={text} is not a number of processors.",
+            fix=f"Write ray?{name}=1, or 0.5 for half of one.",
         )
     return amount
 

@@ -180,7 +180,7 @@ def test_a_run_whose_driver_was_killed_is_resumed_and_pays_no_committed_call_aga
 def test_a_cluster_that_is_not_there_and_numbers_that_are_none_are_said(driver):
     for executor, said in (
         ("ray?address=127.0.0.1:9", "cannot be reached"),
-        ("ray?cpus=many", "cpus=many is no number"),
+        ("ray?cpus=many", "cpus=many is not a number"),
         ("ray?gpu=1", "does not take these options"),
     ):
         refused = subprocess.run(

@@ -51,7 +51,7 @@ def text_field(row: Any, key: str, place: str, source: str) -> str:
     """The text under a key of a JSON object.
 
     Raises:
-        InputFileError: the row is no object, or there is no text under the key.
+        InputFileError: the row is not an object, or there is no text under the key.
     """
     value = row.get(key) if isinstance(row, dict) else None
     if not isinstance(value, str) or not value.strip():

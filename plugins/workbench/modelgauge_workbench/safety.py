@@ -136,7 +136,7 @@ class Safety:
         """Why a request is not let in at all."""
         if not self._access.needs_token and host_of(request.headers.get("host", "")) not in _LOOPBACK:
             fix = "Use the address that `modelgauge serve` printed; with --token other names are allowed too."
-            return error_page(request, 403, "This address is no name of this machine.", fix)
+            return error_page(request, 403, "This address is not a name of this machine.", fix)
         if self._access.lets_in(request) or request.url.path.startswith(_OPEN):
             return None
         if request.method not in _SAFE or "text/html" not in request.headers.get("accept", ""):

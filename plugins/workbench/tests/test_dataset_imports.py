@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_said_with_file_and_line(send):
         ("a.json", b'[{"input": "a"},\n{"input": "b\0"}]', "a.json, line 2", "NUL"),
         ("a.json", b"[" * 100_000, "a.json, line 1", "nested too deep"),
         ("a.jsonl", "\ufeff{}\n".encode("utf-16-be"), "a.jsonl, line 1", "utf-16"),
-        ("a.txt", b"input\na\n", "'a.txt' is no data set by its name"),
+        ("a.txt", b"input\na\n", "'a.txt' is not a data set by its name"),
         (
             "a.csv",
             b"x" * (LARGEST_FILE + (1 << 20)),

@@ -214,7 +214,7 @@ def test_a_damaged_file_of_ratings_leaves_the_other_queues(workbench, runs, data
     try:
         status, _, text = workbench.ask("/ratings")
         assert status == 200
-        assert f"{file.name}, line {line} is no rating" in text
+        assert f"{file.name}, line {line} is not a rating" in text
         assert "Correct the line, or remove it." in text
         assert f'value="{runs[0]}"' in text
         assert f'value="{runs[1]}"' not in text

@@ -178,7 +178,7 @@ def test_two_runs_of_one_name_are_refused(run, data_dir, tmp_path):
 def test_only_a_plain_file_is_replaced(run, data_dir, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for output in (Path(os.devnull), tmp_path / "link", tmp_path):
-        with pytest.raises(UsageError, match="is no plain file"):
+        with pytest.raises(UsageError, match="is not a plain file"):
             bundle([run], data_dir, output, Redactor())
 
 

@@ -78,7 +78,7 @@ def test_missing_members(refused, run):
 def test_extra_members(refused):
     assert "'plugin.py' is not in the manifest" in refused(lambda files: files.update({"plugin.py": b"x"}))
     foreign = refused(lambda files: with_hashes({**files, "cache/cache.db": b"x"}))
-    assert "the manifest names 'cache/cache.db', which is no file of a bundle" in foreign
+    assert "the manifest names 'cache/cache.db', which is not a file of a bundle" in foreign
 
 
 def test_a_manifest_that_names_other_files(refused):
@@ -93,7 +93,7 @@ def test_a_manifest_that_names_other_files(refused):
         return change
 
     for name in ("../outside", "/etc/passwd", "runs/../../x/run.json"):
-        assert f"names {name!r}, which is no file of a bundle" in refused(named(name))
+        assert f"names {name!r}, which is not a file of a bundle" in refused(named(name))
     elsewhere = refused(lambda files: with_hashes({"bundle.json": files["bundle.json"]}, runs=["../../../x"]))
     assert "run '../../../x' has no run.json" in elsewhere
 
@@ -137,12 +137,12 @@ def test_a_row_that_is_none(refused, row):
     def changed(files):
         return with_hashes({**files, "cache.jsonl": files["cache.jsonl"] + row + b"\n"})
 
-    assert "cache.jsonl, line 11 is no row of a cache" in refused(changed)
+    assert "cache.jsonl, line 11 is not a row of a cache" in refused(changed)
 
 
 def test_a_response_that_is_no_json(refused):
     message = refused(rows(lambda lines: lines[0].update(response="no JSON")))
-    assert "cache.jsonl, line 1 is no row" in message
+    assert "cache.jsonl, line 1 is not a row" in message
 
 
 def test_a_run_that_poses_as_the_users_own(refused, run):
@@ -205,7 +205,7 @@ def test_any_changed_byte_is_found(bundled, tmp_path):
 
 def test_what_is_no_bundle(tmp_path):
     (tmp_path / "text").write_text("hello", encoding="utf-8")
-    with pytest.raises(BundleError, match="text is no bundle"):
+    with pytest.raises(BundleError, match="text is not a bundle"):
         unbundle(tmp_path / "text", tmp_path / "received")
     (tmp_path / "text").write_bytes(gzip.compress(b"hello"))
     with pytest.raises(BundleError, match=r"truncated|damaged"):

@@ -244,7 +244,7 @@ def test_a_link_or_a_pipe_in_the_folder_is_refused_at_once(folder, tmp_path, nam
         DiskCache(folder)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(CacheError, match=f"no regular file.*{name}"):
+    with pytest.raises(CacheError, match=f"not a regular file.*{name}"):
         DiskCache(folder)
 
 

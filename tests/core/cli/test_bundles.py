@@ -102,7 +102,7 @@ def test_check_of_a_damaged_bundle_finds_it(run, judged, here):
 def test_check_of_what_is_neither_run_nor_bundle(run, here):
     assert "There is no run 'nothing'" in run("check", "nothing").err
     ended = run("check", "plugin.py")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, "Error: plugin.py is no bundle.")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "Error: plugin.py is not a bundle.")
 
 
 def test_a_secret_of_any_installed_plugin_stays_out(run, judged, monkeypatch):
@@ -130,7 +130,7 @@ def test_texts_are_left_out_on_request(run, judged):
         (["bundle", "latest", "-o", "."], "--output . is a folder."),
         (["bundle", "latest", "-o", "x", "--sign", "plugin.py"], "`ssh-keygen` "),
         (["unbundle", "nothing"], "nothing cannot be read: No such file or directory."),
-        (["unbundle", "plugin.py"], "plugin.py is no bundle."),
+        (["unbundle", "plugin.py"], "plugin.py is not a bundle."),
         (["check"], "Missing argument 'RUN|BUNDLE...'."),
     ],
 )

@@ -226,7 +226,7 @@ def test_without_a_page_the_summary_is_printed_alone(compare, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--fail-if", "accuracy"], "'accuracy' is no condition.\nWrite a name, one of"),
+        (["--fail-if", "accuracy"], "'accuracy' is not a condition.\nWrite a name, one of"),
         (
             ["--fail-if", "acuracy < 1"],
             "There is no 'acuracy' for the condition 'acuracy < 1'.\nDid you mean 'accuracy'?",

@@ -39,7 +39,7 @@ def as_json(*args, exit_code=0):
 def test_list_finds_data_sets_and_names_what_it_leaves_out(folder):
     result = run("list")
     shown = result.stdout
-    assert "No data sets: package.json, table.csv." in result.stderr
+    assert "Not data sets: package.json, table.csv." in result.stderr
     others = as_json("list")["others"]
     assert [one["path"] for one in others] == ["package.json", "table.csv"]
     assert "input" in others[1]["problem"]
@@ -115,7 +115,7 @@ def test_list_shows_data_sets_that_are_broken_and_says_how_many(tmp_path, monkey
         expected, True
     )
     assert "12 of 13 data sets cannot be read, or not all of it" in result.stderr
-    assert "No data sets:" not in result.stderr
+    assert "Not data sets:" not in result.stderr
     listed = as_json("list")
     assert listed["broken"] == 12
     assert {row["path"]: bool(row["problem"]) for row in listed["datasets"]} == {
@@ -347,7 +347,7 @@ def test_the_table_of_data_sets_has_their_kinds_sizes_and_hashes(folder, monkeyp
     assert gone[:3] == ["gone.csv", "?", "0"]
     whole = EvaluationDataset.from_file("goldens.csv")
     assert sound == ["goldens.csv", "single-turn", "2", whole.content_hash[:12]]
-    assert "No data sets: package.json, table.csv, x0.csv, x1.csv, x2.csv. `" in result.stderr
+    assert "Not data sets: package.json, table.csv, x0.csv, x1.csv, x2.csv. `" in result.stderr
     (folder / "x3.csv").write_text("x\n1\n", encoding="utf-8")
     assert "x1.csv, x2.csv and 1 more. `" in run("list").stderr
     assert "2 of 3 data sets cannot be read, or not all of it" in result.stderr
@@ -435,7 +435,7 @@ def test_versions_are_pushed_listed_pulled_and_restored(folder):
     assert as_json("pull", "questions", "again.json")["version"]["number"] == 3
     for wrong, says in (
         (("versions", "none"), "There is no data set 'none'"),
-        (("pull", "questions", "file"), "no data set by its name"),
+        (("pull", "questions", "file"), "not a data set by its name"),
         (("restore", "questions", 9), "has no version 9"),
         (("push", "goldens.csv", "../x"), "cannot be the alias"),
     ):

@@ -37,7 +37,7 @@ def rows(text):
 
 
 def test_where_nothing_is_kept_or_needed_that_is_said(run):
-    assert run("dependencies", "list").out == "No data is kept in run_data.\n"
+    assert run("dependencies", "list").out == "No data is stored in run_data.\n"
     assert run("dependencies", "list", "--test", "numbers").out == "These tests need no data.\n"
     assert run("dependencies", "fetch", "--test", "numbers").out == "Nothing was fetched.\n"
     assert run("dependencies", "list", "--json").json == {"dependencies": []}

@@ -91,7 +91,7 @@ def test_lists_say_what_may_be_missing_and_what_is_disputed(run, installed):
 
 def test_what_a_list_says_where_there_is_little_or_nothing(run):
     assert run("list-tests", plugin=False).out == "There are no Tests.\n"
-    assert run("list-secrets", plugin=False).out == "No plugin wants a secret.\n"
+    assert run("list-secrets", plugin=False).out == "No plugin uses a secret.\n"
     shown = run("list", plugin=False).out
     assert shown.startswith("Tests (0)\n\nSUTs (1)\n  replay/…  modelgauge-framework\n\nAnnotators (0)\n\n")
     assert shown.endswith("\n1 plugin loaded.\n")

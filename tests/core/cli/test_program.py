@@ -206,7 +206,7 @@ def test_json_is_ascii_where_the_stdout_that_was_kept_for_it_holds_no_more():
     assert json.load(app.stdout) == {"text": "ä😀"}
 
 
-# --- what goes wrong around the program, and is no error of its own -------------------------------
+# --- what goes wrong around the program, and is not an error of its own -------------------------------
 
 
 @pytest.fixture
@@ -240,14 +240,14 @@ def test_a_closed_stream_is_as_if_nobody_looked(shell, only_run, closed):
 def test_a_working_directory_that_was_deleted(shell):
     ended = shell("mkdir gone && cd gone && rmdir ../gone && modelgauge run-test --sut echo --test numbers")
     assert ended.returncode == 2
-    assert "The working directory is not there any more." in ended.stderr
+    assert "The working directory does not exist any more." in ended.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell opens the stream")
 def test_what_the_operating_system_refuses_is_no_internal_error(shell):
     ended = shell("modelgauge list </dev/null 1</dev/null")
     assert ended.returncode == 4
-    assert "Error: the operating system refused what was to be done" in ended.stderr
+    assert "Error: the operating system refused an operation" in ended.stderr
 
 
 @pytest.mark.parametrize("folder", [".", "..", "/", "./"])
@@ -309,7 +309,7 @@ def test_a_number_that_cannot_be_in_the_files_of_a_run_is_damage(run, only_run):
 
 def test_a_disk_without_room_is_told_with_how_to_go_on(capsys):
     assert report_error(App(), OSError(errno.ENOSPC, "No space left on device")) == 4
-    assert "the disk took no more of what was to be written" in capsys.readouterr().err
+    assert "the disk refused to write more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_disk_without_room_is_told_with_how_to_go_on(capsys):
             PermissionError(errno.EACCES, "Permission denied"),
             4,
             (
-                "Error: the operating system refused what was to be done: [Errno 13] Permission denied\n"
+                "Error: the operating system refused an operation: [Errno 13] Permission denied\n"
                 "Correct what it names; `modelgauge --debug ...` shows where it happened.\n"
             ),
         ),

@@ -431,4 +431,4 @@ def test_a_delimiter_without_a_data_set_is_refused(run, datasets):
         "run-test", "--sut", "app", "--plugin", "app.py", "--test", "x", "--delimiter", ";", plugin=False
     )
     assert ended.code == 2
-    assert "are of a --dataset" in ended.err
+    assert "describe a --dataset" in ended.err

@@ -118,8 +118,8 @@ def test_wrong_columns_and_files_are_told(run_dataset, here, args, told):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("--column", "input=a"), "--column, --delimiter and --encoding are of a --dataset"),
-        (("--metric", "exact_match"), "--metric judges the goldens of a --dataset, and there is none."),
+        (("--column", "input=a"), "--column, --delimiter and --encoding describe a --dataset"),
+        (("--metric", "exact_match"), "--metric judges the goldens of a --dataset, which is missing."),
         (("--dataset", "good.csv"), "--dataset needs at least one --metric"),
     ],
 )

@@ -133,7 +133,7 @@ thresholds = {ExactMatchMetric = 0.5}
         ("finite = 1", "line 2, finite: 1 is neither true nor false"),
         (
             '[thresholds]\naccuracy = "high"',
-            "line 2, thresholds: 'accuracy=high' is no threshold. Write accuracy=0.8",
+            "line 2, thresholds: 'accuracy=high' is not a threshold. Write accuracy=0.8",
         ),
         ("[seed]\nx = 1", "line 2, seed: a dict is neither a text nor a number"),
         ('test = "x"\ntests = "y"', "line 3: 'tests' is given twice"),

@@ -56,7 +56,7 @@ def test_a_time_that_is_none_is_refused(runs, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["runs", "--since", "yesterday", "--data-dir", str(tmp_path)])
     assert ended.value.code == 2
-    assert "'yesterday' is no time. Give 7d, 12h, 2026-01-31" in capsys.readouterr().err
+    assert "'yesterday' is not a time. Give 7d, 12h, 2026-01-31" in capsys.readouterr().err
 
 
 def test_a_damaged_run_is_listed_whatever_the_time(runs, command, tmp_path):

@@ -159,7 +159,7 @@ def test_json_is_the_record_of_the_session_and_nothing_else(session, run, only_r
     [
         (("--judge", "ecko"), "Did you mean 'echo'?"),
         (("--plugin", "gone.py"), "gone.py: there is no such file"),
-        (("--identifier", "a\udcff"), "--identifier 'a\\udcff' is no text in UTF-8. Give another name."),
+        (("--identifier", "a\udcff"), "--identifier 'a\\udcff' is not valid UTF-8. Give another name."),
         (("--repeat", "0"), "--repeat"),
         (("--display", "some"), "--display"),
     ],

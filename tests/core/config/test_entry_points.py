@@ -1,8 +1,8 @@
 import importlib.metadata
 import json
 import os
-import shutil
 import re
+import shutil
 import subprocess
 import sys
 import zipfile

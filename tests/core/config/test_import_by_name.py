@@ -24,7 +24,7 @@ def test_a_class_and_one_inside_another_are_found(package):
 
 @pytest.mark.parametrize("target", ["module", "", ":Class", "module:", 3, None])
 def test_what_is_no_target_is_refused_without_an_import(target):
-    with pytest.raises(PluginError, match="no target"):
+    with pytest.raises(PluginError, match="not a target"):
         check_target(target, owner="test 'x'")
 
 

@@ -167,9 +167,9 @@ def test_injection_takes_secrets_only():
     assert InjectSecret(AcmeKey).secret_class() is AcmeKey
     assert InjectSecret("modelgauge.config.secrets:RequiredSecret").secret_class() is RequiredSecret
     for target in ("modelgauge.config.secrets:SecretStore", "modelgauge.config.secrets:SECRETS_FILE", Secret):
-        with pytest.raises(PluginError, match="no secret"):
+        with pytest.raises(PluginError, match="not a secret"):
             InjectSecret(target).secret_class()
-    with pytest.raises(PluginError, match="no target"):
+    with pytest.raises(PluginError, match="not a target"):
         InjectSecret("AcmeKey")
 
 
@@ -233,8 +233,7 @@ def test_one_missing_secret_is_told_with_where_it_was_looked_for(tmp_path):
     )
     assert told.strip().endswith('api_key = "…". See https://acme.example/keys')
     assert (
-        fix
-        == f"Give it in the environment or in secrets.toml (looked for here: {tmp_path / 'secrets.toml'})."
+        fix == f"Give it in the environment or in secrets.toml (looked up here: {tmp_path / 'secrets.toml'})."
     )
     with pytest.raises(MissingSecretError) as caught:
         SecretStore({}).require([InjectSecret(AcmeKey), InjectSecret(OtherKey)])

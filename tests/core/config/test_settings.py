@@ -288,7 +288,7 @@ def test_a_working_directory_that_was_deleted_is_told(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(SettingsError, match="The working directory is not there any more"):
+    with pytest.raises(SettingsError, match="The working directory does not exist any more"):
         load_settings(env={})
     assert load_settings(tmp_path, env={}).data_dir == tmp_path / "run_data"
 
@@ -333,7 +333,7 @@ def test_tables_of_plugins_stand_beside_the_settings(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("plugin = 3\n", r"plugin\.NAME is no table"), ("[plugin]\nmine = 3\n", r"under \[plugin\.mine\]")],
+    [("plugin = 3\n", r"plugin\.NAME is not a table"), ("[plugin]\nmine = 3\n", r"under \[plugin\.mine\]")],
 )
 def test_a_table_of_a_plugin_that_is_none(tmp_path, text, problem):
     write(tmp_path, text)
@@ -344,8 +344,8 @@ def test_a_table_of_a_plugin_that_is_none(tmp_path, text, problem):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[openai]\nservers = 3\n", r"openai\.servers\.NAME is no table"),
-        ("[openai.servers]\nmine = 3\n", r"openai\.servers\.mine is no table.*\[openai\.servers\.mine\]"),
+        ("[openai]\nservers = 3\n", r"openai\.servers\.NAME is not a table"),
+        ("[openai.servers]\nmine = 3\n", r"openai\.servers\.mine is not a table.*\[openai\.servers\.mine\]"),
         ("[openai]\nkey = 3\n", "no setting 'openai'"),
         ("[openai]\nkey = 3\n[openai.servers.mine]\n", "no setting 'openai'"),
     ],

@@ -51,13 +51,13 @@ def test_a_condition_is_a_name_an_operator_and_a_number(text, name, op, number):
 def test_another_form_is_refused_with_an_example(text):
     with pytest.raises(InvalidOptionError) as refused:
         Condition.parse(text)
-    assert refused.value.problem.startswith(f"{text!r} is no condition")
+    assert refused.value.problem.startswith(f"{text!r} is not a condition")
     assert refused.value.fix.endswith('in quotes: "accuracy < 0.9".')
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "0.9.1", "b", "1e999"])
 def test_what_is_no_finite_number_is_named(number):
-    with pytest.raises(InvalidOptionError, match=f"'{number}' is no number"):
+    with pytest.raises(InvalidOptionError, match=f"'{number}' is not a number"):
         Condition.parse(f"accuracy < {number}")
 
 

@@ -182,7 +182,7 @@ def test_a_number_is_read_off_an_estimate_and_a_score():
     assert sorted([whole, half]) == [half, whole]
     assert f"{half:.2f}" == "0.50"
     assert f"{half}" == str(half)
-    for other in ("0.7", None):  # a text is no number, even where one could be read from it
+    for other in ("0.7", None):  # a text is not a number, even where one could be read from it
         with pytest.raises(TypeError):
             sorted([half, other])
 

@@ -36,8 +36,8 @@ def test_numbers_of_all_kinds_become_floats(value):
         (1j, "a complex, not a number"),
         (float("nan"), "is nan"),
         (-np.inf, "is -inf"),
-        (np.array([1.0, 2.0]), "a ndarray that is no number"),
-        (10**400, "an int that is no number"),
+        (np.array([1.0, 2.0]), "a ndarray that is not a number"),
+        (10**400, "an int that is not a number"),
     ],
 )
 def test_what_is_no_finite_number_is_refused(value, said):

@@ -78,7 +78,7 @@ def test_results_become_numbers_estimates_and_groups(raw, expected):
         ({"g": {"x": {"y": 1}}}, "'g.x' is a dict"),
         ({"g": [1, 2]}, "'g' is a list"),
         ({"a": np.array([1.0, 2.0])}, "'a' is a ndarray"),
-        ({"a": 10**400}, "'a' is an int that is no number: int too large"),
+        ({"a": 10**400}, "'a' is an int that is not a number: int too large"),
     ],
 )
 def test_other_results_are_refused_by_name(raw, said):

@@ -296,17 +296,17 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
             lambda one: one.save_as("csv", file_nam="x"),
             "save_as: there is no argument 'file_nam'. Did you mean",
         ),
-        (lambda one: one.save_as("csv", ".", 3), "file_name=3 is no text"),
+        (lambda one: one.save_as("csv", ".", 3), "file_name=3 is not a text"),
         (lambda one: one.save_as("csv", ".", "../up"), "'../up' is a path"),
         (lambda one: one.save_as("csv", ".", "..\\\\up"), "is a path"),
         (lambda one: one.save_as("csv", ".", "/up"), "'/up' is a path"),
-        (lambda one: one.save_as("csv", 3), "type int is no path"),
+        (lambda one: one.save_as("csv", 3), "type int is not a path"),
         (lambda one: one.save_as(), "save_as: missing a required argument: 'file_type'"),
         (
             lambda one: one.add_goldens_from_csv_file("a.csv", "q", "a"),
             r"too many positional .*Name all but file_path, input_col_name\. .* expected_output_col_name",
         ),
-        (lambda one: EvaluationDataset(name=3), "name=3 is no text"),
+        (lambda one: EvaluationDataset(name=3), "name=3 is not a text"),
     ],
 )
 def test_wrong_arguments_are_told_with_the_right_ones(call, told):
@@ -359,7 +359,7 @@ def test_conversations_without_a_scenario_differ_by_their_turns():
 
 
 def test_from_file_goes_by_the_ending(tmp_path):
-    with pytest.raises(InputFileError, match=r"goldens.txt' is no data set"):
+    with pytest.raises(InputFileError, match=r"goldens.txt' is not a data set"):
         EvaluationDataset.from_file(tmp_path / "goldens.txt")
 
 

@@ -144,7 +144,7 @@ def test_a_huge_cell_is_read_and_not_shown(tmp_path, refused):
 @pytest.mark.parametrize("path", [None, 3, b"data.csv", ["data.csv"]])
 def test_what_is_no_path_is_refused(path):
     for read in (EvaluationDataset.from_file, EvaluationDataset().add_goldens_from_csv_file):
-        with pytest.raises(InvalidOptionError, match="is no path of a file"):
+        with pytest.raises(InvalidOptionError, match="is not a path of a file"):
             read(path)
 
 

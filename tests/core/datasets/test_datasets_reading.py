@@ -606,7 +606,9 @@ def test_rows_without_any_column_are_told_so(refused):
 
 @pytest.mark.parametrize("name", [3, "", ["input"]])
 def test_a_column_is_named_by_a_text(goldens, name):
-    with pytest.raises(InvalidOptionError, match=r"input_col_name=.* is no text\. Give the name as the file"):
+    with pytest.raises(
+        InvalidOptionError, match=r"input_col_name=.* is not a text\. Give the name as the file"
+    ):
         goldens("input\nq\n", input_col_name=name)
 
 

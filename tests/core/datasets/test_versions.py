@@ -182,7 +182,7 @@ def test_what_is_damaged_or_missing_is_told_with_what_to_do(folder):
     with pytest.raises(RecordError, match="cannot be read"):
         EvaluationDataset.pull("q")
     (folder / "datasets" / "q" / "versions.jsonl").write_text("[]\n", encoding="utf-8")
-    with pytest.raises(RecordError, match="no list of versions"):
+    with pytest.raises(RecordError, match="not a list of versions"):
         EvaluationDataset.pull("q")
 
 

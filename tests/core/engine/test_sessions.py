@@ -211,7 +211,7 @@ def test_a_resume_opens_no_file_but_those_of_the_run(
     theirs.write_bytes((folder.path / name).read_bytes() + (b'{"torn' if name == "items.jsonl" else b""))
     whole, before = theirs.read_bytes(), files(folder)
     put_in_the_place_of(folder.path / name, kind, theirs)
-    with pytest.raises(RecordError, match=f"{name} .*it is (a (hard )?link|no regular file)"):
+    with pytest.raises(RecordError, match=f"{name} .*it is (a (hard )?link|not a regular file)"):
         resumed(record, test, sut, max_calls=100)
     assert theirs.read_bytes() == whole
     before.pop(name)

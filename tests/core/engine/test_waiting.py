@@ -253,9 +253,8 @@ def test_a_server_that_never_answered_is_given_up_soon_and_nothing_is_lost(optio
     assert len(played.sent) < 12 + options.get("concurrency", 3)
     assert all(isinstance(one, RunStoppedError) for one in played.results)
     assert (
-        str(played.results[0])
-        == "'sut' could not be reached for 30 s: Nothing at 127.0.0.1:1. Correct its address, and begin anew; or start "
-        "the server: `modelgauge resume` continues a run."
+        str(played.results[0]) == "'sut' could not be reached for 30 s: Nothing at 127.0.0.1:1. "
+        "Correct its address and run the command again, or start the server: `modelgauge resume` continues a run."
     )
     assert budget.calls == 0  # nothing was sent
     assert len(caplog.records) == 1

@@ -206,7 +206,7 @@ def test_a_golden_for_which_the_app_did_nothing_that_has_metrics_is_named():
     [
         (
             lambda golden: evaluate(golden, EXACT),
-            "A Golden is no test case. Let your app answer it: goldens=…",
+            "A Golden is not a test case. Let your app answer it: goldens=…",
         ),
         (lambda golden: assert_test(golden, [EXACT]), "or make a case of an answer: golden.to_test_case("),
     ],

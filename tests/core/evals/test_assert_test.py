@@ -158,7 +158,7 @@ def test_a_missing_parameter_is_told_before_anything_is_judged(match):
 
 
 def test_something_else_than_a_case_is_refused(match):
-    with pytest.raises(InvalidDataError, match="A Golden is no test case"):
+    with pytest.raises(InvalidDataError, match="A Golden is not a test case"):
         assert_test(GOLDEN, [match()])
 
 

@@ -392,7 +392,7 @@ def test_the_judge_of_the_command_line(command, here):
     [
         ([], "Missing option"),
         (["--dataset", "goldens.csv"], "at least one --metric"),
-        (["--metric", "exact_match"], "there is none"),
+        (["--metric", "exact_match"], "which is missing"),
         (["--dataset", "goldens.csv", "--metric", "exact_mach"], "exact_match"),
         (["--dataset", "gone.csv", "--metric", "exact_match"], "gone.csv"),
         (["--dataset", "goldens.csv", "--metric", "answer_relevancy"], "--judge"),
@@ -429,7 +429,7 @@ def test_goldens_are_a_data_set_without_one(match):
     [
         ("g.csv", r"EvaluationDataset\.from_file\('g\.csv'\)"),
         (None, "got a NoneType"),
-        ([5], "no list of goldens"),
+        ([5], "nor a list of goldens"),
     ],
 )
 def test_what_is_no_data_set_is_told_what_to_give(dataset, told, match):

@@ -154,7 +154,7 @@ def test_a_conversation_is_of_the_golden_that_it_goes_on_from():
 @pytest.mark.parametrize("case", [Golden("q"), {"input": "q"}, "text", 5, [{"input": "q"}]])
 def test_something_else_than_a_case_is_named(match, case):
     kind = type(case[0] if isinstance(case, list) else case).__name__
-    with pytest.raises(InvalidDataError, match=f"An? {kind} is no test case"):
+    with pytest.raises(InvalidDataError, match=f"An? {kind} is not a test case"):
         evaluate(case, match())
 
 

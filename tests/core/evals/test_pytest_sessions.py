@@ -256,7 +256,7 @@ def test_a_failure_shows_the_users_lines_and_not_the_librarys(session):
     assert output.count('>       raise LookupError("the app is down")') == 2
     assert output.count("    return plain(question)") == 2
     for told in (
-        "A str is no test case",
+        "A str is not a test case",
         "'exact_match'",
         "must be decorated",
         "'actual_output'",

@@ -85,7 +85,7 @@ def test_a_folder_of_data_may_have_links_that_lead_elsewhere(tmp_path):
     store = DependencyStore(tmp_path / "store")
     assert store.resolve("owner", "key", LocalData(tmp_path / "data")).version
     os.mkfifo(tmp_path / "other" / "pipe")
-    with pytest.raises(DownloadError, match="it is no regular file"):
+    with pytest.raises(DownloadError, match="it is not a regular file"):
         store.resolve("owner", "key", LocalData(tmp_path / "data"))
 
 
@@ -93,7 +93,7 @@ def test_what_came_into_the_place_of_a_file_since_is_refused_too(tmp_path, monke
     os.mkfifo(tmp_path / "pipe")
     before = len(list(Path("/dev/fd").iterdir()))
     monkeypatch.setattr("modelgauge.files.regular._looked_at", lambda path, *, links: None)
-    with pytest.raises(NotRegularError, match="it is no regular file"):
+    with pytest.raises(NotRegularError, match="it is not a regular file"):
         opened(tmp_path / "pipe")
     assert len(list(Path("/dev/fd").iterdir())) == before
     monkeypatch.undo()

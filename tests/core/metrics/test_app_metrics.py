@@ -135,7 +135,7 @@ def test_latency_and_cost(metric, field):
 
 @pytest.mark.parametrize("schema", ["object", 5, "list[int]"])
 def test_what_is_no_schema_is_told_without_pydantics_own_words(schema):
-    with pytest.raises(InvalidOptionError, match=r"is no schema\. Give a pydantic model") as caught:
+    with pytest.raises(InvalidOptionError, match=r"is not a schema\. Give a pydantic model") as caught:
         JsonCorrectnessMetric(expected_schema=schema)
     assert "pydantic.dev" not in str(caught.value)
 

@@ -512,7 +512,7 @@ def test_what_a_metric_found_is_not_looked_for_in_the_metric(name, where):
     [
         ("actual_output", r"is one text, 'actual_output'\. .*\('actual_output',\)"),
         (("actual_outptu",), r"names 'actual_outptu', .*Did you mean 'actual_output'"),
-        (("turns",), "names 'turns', which is no field"),
+        (("turns",), "names 'turns', which is not a field"),
     ],
 )
 def test_required_params_that_no_case_has_are_told_when_the_class_is_defined(required, told):
@@ -523,7 +523,7 @@ def test_required_params_that_no_case_has_are_told_when_the_class_is_defined(req
 def test_required_params_are_those_of_the_kind_of_case():
     attributes = {"required_params": ["turns"], "test_case_type": ConversationalTestCase}
     assert type("Fine", (Brevity,), attributes)().required_params == ["turns"]
-    with pytest.raises(DefinitionError, match="names 'actual_output', which is no field"):
+    with pytest.raises(DefinitionError, match="names 'actual_output', which is not a field"):
         type("Odd", (Brevity,), {"test_case_type": ConversationalTestCase})
 
 
@@ -617,7 +617,7 @@ def test_what_is_no_finite_number_is_no_score(value):
         def score(self, test_case):
             return value
 
-    with pytest.raises(InvalidResponseError, match="no finite number"):
+    with pytest.raises(InvalidResponseError, match="not a finite number"):
         Given().measure(CASE)
 
 

@@ -451,8 +451,8 @@ def test_scores_that_could_not_be_given_have_no_weight():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"criteria": 5}, "criteria=5, which is no text"),
-        ({"criteria": ["INPUT"]}, r"criteria=\['INPUT'\], which is no text"),
+        ({"criteria": 5}, "criteria=5, which is not a text"),
+        ({"criteria": ["INPUT"]}, r"criteria=\['INPUT'\], which is not a text"),
         ({"evaluation_steps": [1, 2]}, "a text for each step"),
         ({"evaluation_steps": ["  "]}, "a text for each step"),
         ({"evaluation_steps": 5}, "a text for each step"),

@@ -70,7 +70,7 @@ def test_one_thing_can_be_meant(text):
         (YES.replace("}]}", "},]}"), "broken"),
         (f'{{"wrong": [{YES},], ', "broken"),
         ('{"verdicts": [{"verdict": "yes", "verdict": "no"}]}', "twice"),
-        ('{"verdicts": NaN}', "no number"),
+        ('{"verdicts": NaN}', "not a number"),
         ("{" * 50_000, "no JSON object"),
         ('{"a":' * 50_000, "broken"),
     ],

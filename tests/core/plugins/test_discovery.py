@@ -42,7 +42,7 @@ BROKEN = {
     "leaving": (HALF.format(line="raise SystemExit('gone')"), "SystemExit: gone"),
     "twice": (HALF.format(line="register('half_test', 'x:Z')"), "test 'half_test' is registered twice"),
     "bad_uid": (HALF.format(line="register('a b', 'x:Z')"), "white space"),
-    "bad_target": (HALF.format(line="register('a', 'x')"), "no target"),
+    "bad_target": (HALF.format(line="register('a', 'x')"), "not a target"),
     "hookless": ("x = 1", "It has no hooks"),
     "unknown": (
         HALF.format(line="").replace("modelgauge_register_tests", "modelgauge_register_test"),

@@ -361,7 +361,7 @@ def test_functions_can_be_targets_and_other_objects_cannot():
         return (uid, size)
 
     assert registry(lambda register: register("x", factory)).make("x?size=2") == ("x?size=2", 2)
-    with pytest.raises(PluginError, match=r"modelgauge.config.settings:PREFIX is no class"):
+    with pytest.raises(PluginError, match=r"modelgauge.config.settings:PREFIX is not a class"):
         registry(lambda register: register("x", "modelgauge.config.settings:PREFIX")).make("x")
 
 

@@ -205,8 +205,8 @@ def test_groups_patterns_and_labels_are_names_too(resolver):
         ("aks", "helper", UnknownNameError, "asks"),
         ("asks", "helpr", UnknownNameError, "helper"),
         ("asks", "wrong", DefinitionError, "is a Length, not a PromptResponseSUT"),
-        (Named("x"), "helper", DefinitionError, "is no test"),
-        ("asks", 3, DefinitionError, "An int is no SUT"),
+        (Named("x"), "helper", DefinitionError, "is not a test"),
+        ("asks", 3, DefinitionError, "An int is not a SUT"),
         (
             Asks,
             "helper",

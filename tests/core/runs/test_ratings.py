@@ -80,7 +80,7 @@ def test_what_is_no_rating_is_named_with_its_line(file):
     file.add(rating("1", 2))
     with file.path.open("ab") as damaged:
         damaged.write(b"[]\n")
-    with pytest.raises(RecordError, match=r"run\.jsonl, line 2 is no rating"):
+    with pytest.raises(RecordError, match=r"run\.jsonl, line 2 is not a rating"):
         file.in_force()
     for score in (0, 6, 2.5, True):
         with pytest.raises(InvalidDataError):

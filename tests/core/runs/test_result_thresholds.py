@@ -20,7 +20,7 @@ def test_a_threshold_has_a_result_a_number_and_perhaps_a_test():
     assert ResultThreshold.parse("accuracy=0.8") == ResultThreshold(None, "accuracy", 0.8)
     assert ResultThreshold.parse("a?x=1:b c=.5") == ResultThreshold("a?x=1", "b c", 0.5)
     for text in ("accuracy", "accuracy=", "=1", "accuracy=high", "accuracy=nan", "accuracy=inf", "a:=1"):
-        with pytest.raises(InvalidOptionError, match="is no threshold"):
+        with pytest.raises(InvalidOptionError, match="is not a threshold"):
             ResultThreshold.parse(text)
 
 

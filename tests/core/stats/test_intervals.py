@@ -262,7 +262,7 @@ def test_no_trials_have_no_interval():
 
 @pytest.mark.parametrize(("successes", "n"), [(-1, 5), (6, 5), (math.nan, 5)])
 def test_impossible_proportions_are_refused(successes, n):
-    with pytest.raises(InvalidDataError, match="no proportion"):
+    with pytest.raises(InvalidDataError, match="not a proportion"):
         wilson_interval(successes, n)
 
 

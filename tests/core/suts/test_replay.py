@@ -104,7 +104,7 @@ def test_other_columns(tmp_path):
         ("a.jsonl", "[" * 100_000, "line 1: this is not JSON"),
         ("a.jsonl", '{"prompt": "p", "response": null}', "line 1: 'response' is NoneType, not text"),
         ("a.jsonl", '{"prompt": 5, "response": "r"}', "line 1: 'prompt' is int, not text"),
-        ("a.jsonl", '{"prompt": "p", "response": "\\ud800"}', "line 1: 'response' is no text that UTF-8"),
+        ("a.jsonl", '{"prompt": "p", "response": "\\ud800"}', "line 1: 'response' is not a text that UTF-8"),
         ("a.csv", "prompt,response\np,r\np\n", "line 3: there is 1 cell, and the first line names 2 columns"),
         (
             "a.csv",

@@ -139,9 +139,9 @@ def test_findings_are_free_of_secrets():
 
 
 def test_objects_of_another_kind_are_refused():
-    with pytest.raises(UsageError, match="no PromptResponseSUT"):
+    with pytest.raises(UsageError, match="not a PromptResponseSUT"):
         check_sut(FakeTest("t", ["a"]))
-    with pytest.raises(UsageError, match="no CompletionAnnotator"):
+    with pytest.raises(UsageError, match="not a CompletionAnnotator"):
         check_annotator(FakeAnnotator)
 
 

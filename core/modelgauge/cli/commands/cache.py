@@ -103,11 +103,11 @@ def verify(app: App, /) -> None:
     else:
         app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {place}")
         if not found.read_only and (found.structure != "ok" or not found.damaged):
-            app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
+            app.show("The file itself was damaged: its sound entries were copied into a new file.")
         app.show(
-            "What is damaged stays: nothing can be written in that folder."
+            "Damaged entries stay: that folder cannot be written."
             if found.read_only
-            else f"What is damaged is in {quarantine}; the next run that needs it pays again."
+            else f"Damaged entries are in {quarantine}; the next run that needs them pays again."
         )
     app.exit_code = FAILED if broken else 0
 
@@ -167,7 +167,7 @@ def copy(app: App, /, *, source: str, target: str) -> None:
 
 
 def _no_cache_yet(place: str) -> str:
-    return f"There is no cache yet in {place}: the first run that uses it makes it."
+    return f"There is no cache yet in {place}: the first run that uses it creates it."
 
 
 def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
@@ -226,7 +226,7 @@ def _explained(app: App, sut: str | None, annotator: str | None, given: dict[str
     if sut is not None:
         for name in ("completion", "context"):
             if given[name] is not None:
-                raise click.UsageError(f"--{name} is for annotators; a SUT is asked a prompt alone.")
+                raise click.UsageError(f"--{name} is for annotators; a SUT takes only a prompt.")
         return explain_ask(sut, sut_prompt(given), **options)
     if given["completion"] is None:
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")

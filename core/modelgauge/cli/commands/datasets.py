@@ -90,7 +90,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
     if others:
         named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
-        app.note(f"No data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
+        app.note(f"Not data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
         (
             row["path"],
@@ -106,7 +106,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
     if broken:
         app.note(
             f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
-            "`modelgauge datasets validate FILE` says all that is wrong."
+            "`modelgauge datasets validate FILE` lists all problems."
         )
 
 

@@ -54,7 +54,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
         app.show_json({"dependencies": rows})
         return
     if not rows:
-        app.show("These tests need no data." if tests else f"No data is kept in {app.settings.data_dir}.")
+        app.show("These tests need no data." if tests else f"No data is stored in {app.settings.data_dir}.")
     elif tests:
         table = [
             (row["test_uid"], row["key"], "here" if row["here"] else "missing", row["source"]) for row in rows

@@ -148,7 +148,7 @@ def list_secrets(app: App, /) -> None:
         app.show(_secret_text(row, str(app.settings.secrets_file)))
     missing = sum(not row["found"] and row["required"] for row in rows)
     found = f"{counted(len(rows), 'secret')}, {missing} required and missing."
-    app.show(found if rows else "No plugin wants a secret.")
+    app.show(found if rows else "No plugin uses a secret.")
     for failure in failures:
         app.note(f"Warning: {failure}")
 

@@ -127,13 +127,13 @@ def _check_identifier(identifier: str | None) -> None:
     """Refuse a name that the record could not hold, before the tests run.
 
     Raises:
-        UsageError: its bytes are no UTF-8.
+        UsageError: its bytes are not UTF-8.
     """
     try:
         (identifier or "").encode("utf-8")
     except UnicodeEncodeError:
         raise UsageError(
-            f"--identifier {identifier!r} is no text in UTF-8.", fix="Give another name."
+            f"--identifier {identifier!r} is not valid UTF-8.", fix="Give another name."
         ) from None
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The file; by default report.html in the folder of the run, for several report-RUN.html in the working "
-    "directory.",
+    help="The file; by default report.html in the folder of one run, or report-RUN.html in the working directory for "
+    "several.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @click.option("--redact", is_flag=True, help="Leave out prompts, answers and contexts.")

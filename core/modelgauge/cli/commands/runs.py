@@ -32,7 +32,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
     try:
         time = datetime.fromisoformat(value)
     except ValueError:
-        message = f"{value!r} is no time. Give 7d, 12h, 2026-01-31 or 2026-01-31T12:00."
+        message = f"{value!r} is not a time. Give 7d, 12h, 2026-01-31 or 2026-01-31T12:00."
         raise click.BadParameter(message, ctx, param) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 

@@ -82,7 +82,7 @@ def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, PromptIntera
     prompts, taken = record.test_item.prompts, set[tuple[int | None, int]]()
     for one in record.interactions:
         same = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
-        # In JSON that is no journal, equal prompts can be told by their order alone.
+        # In JSON that is not a journal, equal prompts can be told by their order alone.
         equal = same or [
             place
             for place, prompt in enumerate(prompts)

@@ -19,7 +19,7 @@ from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT, Retr
 from modelgauge.wording.phrases import time_in
 
 _FATAL_CALLS = 3
-_A_YEAR = 366 * 86400.0  # seconds; what is later is no time at all
+_A_YEAR = 366 * 86400.0  # seconds; what is later is not a time at all
 _PATIENCE = 0.5  # seconds; longer than a server takes to refuse a key, and slow answers are not waited for
 _TIMED_OUT = (
     "'%s' left calls unanswered until they timed out, so fewer were sent at once, %d in the end: give "
@@ -29,7 +29,9 @@ _CORRECT = (
     "Correct its key, its name or its options, and run the same command again. `modelgauge resume` goes on too, but "
     "leaves the items that failed as they are."
 )
-_ADDRESS = "Correct its address, and begin anew; or start the server: `modelgauge resume` continues a run."
+_ADDRESS = (
+    "Correct its address and run the command again, or start the server: `modelgauge resume` continues a run."
+)
 _START = "To wait longer, raise --call-timeout. Start the server, and continue with `modelgauge resume`."
 _SLOWER = "Send fewer (--requests-per-minute) or wait longer (--call-timeout), and continue with `modelgauge resume`."
 _LATER = "Wait until then, and continue with `modelgauge resume`."

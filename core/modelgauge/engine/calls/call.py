@@ -7,8 +7,8 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from functools import cached_property
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from modelgauge.cache.keys import Entry, Key

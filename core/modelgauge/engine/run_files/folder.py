@@ -216,7 +216,7 @@ class RunFolder:
 
 
 def _is_a_name(text: str) -> bool:
-    """Whether a text can be the name of a folder, and is no path."""
+    """Whether a text can be the name of a folder, and is not a path."""
     return (
         text not in ("", "..")
         and Path(text).name == text
@@ -229,7 +229,7 @@ def whole_lines(path: Path) -> Iterator[bytes]:
     """The lines of a journal; a torn last line, which a kill can leave, is dropped.
 
     Raises:
-        RecordError: the journal is no file of the run's own, or cannot be read.
+        RecordError: the journal is not a file of the run's own, or cannot be read.
     """
     if not os.path.lexists(path):
         return

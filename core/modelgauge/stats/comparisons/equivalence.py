@@ -76,7 +76,7 @@ def equivalence_test(
         )
     if not 0 < alpha < 0.5:
         raise InvalidDataError(
-            f"alpha={alpha} is no level.", fix="Give a number above 0 and below 0.5: 0.05."
+            f"alpha={alpha} is not a level.", fix="Give a number above 0 and below 0.5: 0.05."
         )
     confidence, stderr = 1 - 2 * alpha, found.error.stderr
     if found.counts is not None:

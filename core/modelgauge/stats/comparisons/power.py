@@ -300,7 +300,9 @@ def _level(alpha: float, family: int) -> float:
 
 def _share(value: float, name: str) -> float:
     if not 0 < value < 1:
-        raise InvalidDataError(f"{name}={value} is no probability.", fix="Give a number above 0 and below 1.")
+        raise InvalidDataError(
+            f"{name}={value} is not a probability.", fix="Give a number above 0 and below 1."
+        )
     return value
 
 

@@ -106,7 +106,7 @@ class Job:
         """Whether a process works on it now."""
         try:
             own = lock(self.process, "r+b")
-        except OSError:  # there is none yet, or it is no file of ours
+        except OSError:  # there is none yet, or it is not a file of ours
             return False
         if own is not None:
             own.close()

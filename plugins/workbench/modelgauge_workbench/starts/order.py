@@ -32,7 +32,7 @@ NAMES = {
         "SUT",
         "What is measured: acme/model?key=value with options, small=acme/model with a label for tables.",
     ),
-    "judge": ("Judge", "The SUT that judges for metrics that name none of their own."),
+    "judge": ("Judge", "The SUT that judges for metrics without their own judge."),
 }
 """The fields that name something, with a label and an explanation; all but the judge several times."""
 OPTIONS = {

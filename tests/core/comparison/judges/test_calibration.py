@@ -398,7 +398,7 @@ def test_ratings_of_another_run_and_damaged_ones_are_refused(tmp_path):
         calibrate_judge(RUN, file.path)
     with file.path.open("a") as damaged:
         damaged.write("{}\n")
-    with pytest.raises(RecordError, match=r"another\.jsonl, line 2 is no rating"):
+    with pytest.raises(RecordError, match=r"another\.jsonl, line 2 is not a rating"):
         calibrate_judge(RUN, file.path)
     with pytest.raises(InputFileError, match=r"none\.jsonl cannot be read"):
         calibrate_judge(RUN, tmp_path / "none.jsonl")
