@@ -19,6 +19,7 @@ from modelgauge.rerun.again import rescore
 from modelgauge.rerun.original import Names, OriginalRun
 from modelgauge.rerun.trust import check_names
 from modelgauge.runs.items import JournalItems
+from modelgauge.wording.phrases import counted
 
 _NOW = "by the test now"
 
@@ -59,7 +60,7 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
         _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
     if again.failure is not None:
         left = made.items - again.counts.scored - again.counts.failed
-        made.unchecked.append(f"The scores of {left:,} items: {_why(again.failure)}")
+        made.unchecked.append(f"The scores of {counted(left, 'item')}: {_why(again.failure)}")
     elif (run.path / RECORD).exists() and not made.redacted:
         for problem in _of_results(run.read_record(), again):
             made.add(problem)

@@ -23,6 +23,7 @@ from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
 from modelgauge.runs.state import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.stats.measured import Range
+from modelgauge.wording.phrases import counted
 
 _OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "failed_repeats")
 _ESTIMATES = ("value", "n", "stderr", "interval", "bounds")
@@ -173,10 +174,10 @@ def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> 
         if written != found:
             yield f"{RECORD} counts {written:,} {name}, and the journal has {found:,}"
     if counts.items < items or (ended and record.sut_uid != GIVEN and counts.items != items):
-        yield f"{RECORD} counts {counts.items:,} items, and the journal has {items:,}"
+        yield f"{RECORD} counts {counted(counts.items, 'item')}, and the journal has {items:,}"
     answers, calls = tally.sut_calls.paid, counts.sut_calls.paid + counts.sut_calls.cached
     if record.sut_uid != GIVEN and run.rescores() is None and calls < answers:
-        yield f"{RECORD} counts {calls:,} answers of the SUT, and the journal has {answers:,}"
+        yield f"{RECORD} counts {counted(calls, 'answer')} of the SUT, and the journal has {answers:,}"
     totals = read_totals(run)
     if totals is None or not totals.ended:
         return
@@ -195,7 +196,9 @@ def _check_results(
 ) -> None:
     """Compute the mean of each measurement again, and compare it with the result of this name."""
     if record.prompts is not None and record.prompts != len(index.prompts):
-        made.add(f"{RECORD} counts {record.prompts:,} prompts, and the journal has {len(index.prompts):,}")
+        made.add(
+            f"{RECORD} counts {counted(record.prompts, 'prompt')}, and the journal has {len(index.prompts):,}"
+        )
     known = _number_of_items(record)
     population = None
     if options.finite:

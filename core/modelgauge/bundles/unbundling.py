@@ -17,6 +17,7 @@ from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.unpack import UnpackSteps, apply_steps
 from modelgauge.errors import BundleError, InputFileError, UnsafeArchiveError, UsageError
 from modelgauge.files.regular import opened
+from modelgauge.wording.phrases import counted
 
 _GZIP = b"\x1f\x8b"
 
@@ -59,7 +60,7 @@ def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> t
     with unpacked(file, folder.parent) as made:
         manifest = read_manifest(made)
         if found := list(problems(made, manifest)):
-            more = f" So are {len(found) - 1:,} more things." if len(found) > 1 else ""
+            more = f" So {counted(len(found) - 1, 'part is', 'parts are')} more." if len(found) > 1 else ""
             raise BundleError(f"{file} is damaged or was changed: {found[0]}.{more}", fix=ASK_AGAIN)
         signed_by = who_signed(made, allowed_signers)
         make_cache(made)

@@ -23,6 +23,7 @@ from modelgauge.interfaces.sut import (
 )
 from modelgauge.plugins.resolution import SUTName
 from modelgauge.testing.fakes import FakeTest
+from modelgauge.wording.phrases import counted
 
 _QUESTION = "What is the capital of France?"
 _RANDOM = "Write a random number of ten digits."
@@ -112,7 +113,7 @@ class _Checking:
         answers, why = self._ask(_QUESTION, num_completions=2)
         if answers:
             calls, came = self.done.spent.attempts - before, len(answers[0].completions)
-            why = f"{came} of 2, by {calls} call{'s' * (calls > 1)}"
+            why = f"{came} of 2, by {counted(calls, 'call')}"
         self._note("several completions", bool(answers) and len(answers[0].completions) == 2, why)
 
     def log_probabilities(self) -> None:
@@ -123,7 +124,9 @@ class _Checking:
         answers, why = self._ask(_QUESTION, top_logprobs=2)
         tokens = answers[0].completions[0].top_logprobs if answers else None
         self._note(
-            "log-probabilities", bool(tokens), f"of {len(tokens)} tokens" if tokens else why or "none came"
+            "log-probabilities",
+            bool(tokens),
+            f"of {counted(len(tokens), 'token')}" if tokens else why or "none came",
         )
 
     def structured_output(self) -> None:

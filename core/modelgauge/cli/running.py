@@ -310,8 +310,8 @@ def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *,
         allowed: how many items may fail.
         in_tables: whether the reader has seen in the tables what stopped a run.
     """
-    from modelgauge.reports.layout import counted
     from modelgauge.reports.thresholds import why_not_passed
+    from modelgauge.wording.phrases import counted
 
     for run in shown:
         record, counts = run.record, run.record.counts
@@ -324,7 +324,7 @@ def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *,
         elif allowed.exceeded_by(record):
             repeats = f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
             app.note(
-                f"Error: {counts.failed:,} of {counts.items:,} items{repeats} failed in {pair}; "
+                f"Error: {counts.failed:,} of {counted(counts.items, 'item')}{repeats} failed in {pair}; "
                 f"--max-errors allows {allowed.text}."
             )
         elif (not_passed := why_not_passed(record)) is not None:

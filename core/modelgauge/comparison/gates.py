@@ -9,6 +9,7 @@ from modelgauge.data.base import Frozen, Text
 from modelgauge.data.conditions import Condition
 from modelgauge.data.figures import exact, figure, p_phrase
 from modelgauge.errors import InvalidOptionError
+from modelgauge.wording.phrases import counted
 
 
 class GateOutcome(Frozen):
@@ -135,6 +136,6 @@ def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:
         return GateOutcome.of(
             gate, row, f"no item of {row.candidate} was paired, so it has no value", passed=False
         )
-    over = f"over {row.n_paired:,} paired item{'s' if row.n_paired != 1 else ''}"
+    over = f"over {counted(row.n_paired, 'paired item')}"
     shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
     return GateOutcome.of(gate, row, shown, passed=not condition.holds(value))

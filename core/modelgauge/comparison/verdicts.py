@@ -10,6 +10,7 @@ from statistics import NormalDist
 
 from modelgauge.comparison.result import Interval, MacroComparison, MeasurementComparison, Verdict
 from modelgauge.data.figures import exact, figure
+from modelgauge.wording.phrases import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,9 @@ class _Amounts:
 def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
     """Why there is no standard error, and the interval, where there is one without it."""
     alike = "have equal values" if row.ties == row.n_paired else "differ alike"
-    sentence = f"they {alike} on {_counted(row.n_paired, 'item')}"
+    sentence = f"they {alike} on {counted(row.n_paired, 'item')}"
     if row.n_clusters is not None:
-        sentence += f" in {row.n_clusters:,} clusters"
+        sentence += f" in {counted(row.n_clusters, 'cluster')}"
     if row.n_paired == 1:
         sentence = "there is one item only"
     elif row.n_clusters == 1:
@@ -206,15 +207,11 @@ def _of_missing_items(row: MeasurementComparison) -> str:
         return ""
     every = row.n_paired + row.n_failed
     are, them = ("is", "it") if row.n_failed == 1 else ("are", "them")
-    sentence = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {are} left out"
+    sentence = f"{row.n_failed:,} of {counted(every, 'item')} failed and {are} left out"
     if row.bounds is None:
         return f"{sentence}."
     amounts, (low, high) = _Amounts(row), row.bounds
     return f"{sentence}; with {them} the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'s' if number != 1 else ''}"
 
 
 def _p(value: float) -> str:

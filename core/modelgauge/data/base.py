@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.phrases import a_thing, beginning, capitalized
+from modelgauge.wording.phrases import a_thing, beginning, capitalized, counted
 
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")
@@ -206,7 +206,7 @@ def _name_positional(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, A
     places = cls.positional_fields
     if len(args) > len(places):
         raise InvalidDataError(
-            f"{cls.__name__} takes {len(places) or 'no'} arguments by position, and got {len(args)}.",
+            f"{cls.__name__} takes {counted(len(places), 'argument')} by position, and got {len(args)}.",
             fix=f"Name them. {_fields_are(_names([cls]))}",
         )
     for name, value in zip(places, args, strict=False):

@@ -26,6 +26,7 @@ from modelgauge.data.results import (
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
 from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,7 +225,9 @@ class TestRecord(Frozen):
     def _scored(self) -> str:
         counts = self.counts
         failed = f", {counts.failed:,} failed" if counts.failed else ""
-        return f"{counts.scored:,} of {counts.items + (counts.not_begun or 0):,} items scored{failed}"
+        return (
+            f"{counts.scored:,} of {counted(counts.items + (counts.not_begun or 0), 'item')} scored{failed}"
+        )
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""
@@ -244,7 +247,7 @@ class TestRecord(Frozen):
             self.result.why = f"{self.failure.error_type}: {self.failure.message.rstrip('.')}"
         elif not self.counts.scored and isinstance(self.result, Results):
             where = ", and test_item_exceptions says why" if self.counts.failed else ""
-            self.result.why = f"of {self.counts.items:,} items none was scored{where}"
+            self.result.why = f"of {counted(self.counts.items, 'item')} none was scored{where}"
         return self
 
     def get_result(self, cls: type[T]) -> T:

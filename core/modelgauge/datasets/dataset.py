@@ -37,6 +37,7 @@ from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.notebook import html_table
+from modelgauge.wording.phrases import counted
 
 # As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
 # lists are lists, they write | for both, and a ; is one of a sentence.
@@ -143,9 +144,8 @@ class EvaluationDataset(Versioned):
 
     def __repr__(self) -> str:
         named = "" if self.name is None else f"{self.name!r}: "
-        return (
-            f"<EvaluationDataset {named}{len(self._goldens):,} goldens, {len(self._test_cases):,} test cases>"
-        )
+        goldens, cases = counted(len(self._goldens), "golden"), counted(len(self._test_cases), "test case")
+        return f"<EvaluationDataset {named}{goldens}, {cases}>"
 
     def _repr_html_(self) -> str:
         head, *rows = csv_rows([row_of(one) for one in list(self)[:10]])

@@ -14,7 +14,7 @@ from modelgauge.datasets.rows import Member, rows_of
 from modelgauge.datasets.versioned import PULLED
 from modelgauge.datasets.versions import Version
 from modelgauge.metrics.judged_cases import turns_asked
-from modelgauge.reports.layout import counted
+from modelgauge.wording.phrases import counted
 
 Row = dict[str, Any]
 
@@ -158,10 +158,9 @@ def _of_goldens(goldens: Sequence[Member], judged: Sequence[Member]) -> Iterable
     strangers = matched.pop("", 0)
     yield from _of_how_many((matched & there).total(), len(goldens), "golden")
     if strangers:
-        matches = "matches" if strangers == 1 else "match"
         yield (
-            f"{counted(strangers, 'test case')} {matches} no golden of the data set as it is now: their inputs or "
-            "references are others than those that its hash is of."
+            f"{counted(strangers, 'test case matches', 'test cases match')} no golden of the data set as it is now: "
+            "inputs or references differ from those of its hash."
         )
 
 

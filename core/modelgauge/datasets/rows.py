@@ -30,9 +30,8 @@ from modelgauge.datasets.fields import (
 )
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.files.tables import OtherContentError, SourceRow, Table, table_of_rows
-from modelgauge.reports.layout import counted
 from modelgauge.wording.did_you_mean import closest
-from modelgauge.wording.phrases import beginning
+from modelgauge.wording.phrases import beginning, counted
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase
@@ -91,8 +90,7 @@ class Reading(NamedTuple):
         more = (
             f"{counted(rows, 'more row')} cannot be read either."
             if rows
-            else f"That is not all that is wrong with this row: there {'are' if others > 1 else 'is'} "
-            f"{counted(others, 'more problem')}."
+            else f"This row has {counted(others, 'more problem')}."
         )
         listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
         return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
@@ -111,7 +109,7 @@ def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
     found = [names for golden in reading.members if (names := prefilled(golden))]
     if found:
         fields = " and ".join(name for name in RUNTIME_FIELDS if any(name in one for one in found))
-        has = f"{counted(len(found), 'golden')} {'has' if len(found) == 1 else 'have'}"
+        has = counted(len(found), "golden has", "goldens have")
         reading.doubts.append(f"{has} {fields}, which a run of the app must say: that belongs to test cases")
     return reading
 

@@ -21,6 +21,7 @@ from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordEr
 from modelgauge.files.regular import bytes_of
 from modelgauge.files.whole import append_line, creating, turn
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import counted
 
 DATASETS, VERSIONS = "datasets", "versions.jsonl"
 LONGEST_MESSAGE = 10_000
@@ -173,7 +174,7 @@ class VersionsFolder:
         except (OSError, ValueError) as error:
             raise RecordError(f"{path} cannot be read: {error}.", fix="Restore it from a backup.") from None
         if len(rows) != version.rows:
-            problem = f"{path} has {len(rows):,} rows, where {version.rows:,} were saved."
+            problem = f"{path} has {counted(len(rows), 'row')}, instead of {version.rows:,}."
             raise RecordError(problem, fix="Restore it from a backup, or use another version.")
         return version, rows
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from modelgauge.dependencies.safety import Destination, Guard
+from modelgauge.wording.phrases import counted
 
 Read: TypeAlias = Callable[[int], bytes]
 """Gives the next bytes of a stream: as many as it is asked for, fewer only at the end."""
@@ -286,6 +287,6 @@ def _content(
                 guard.count_bytes(len(chunk), consumed=packed)
                 yield chunk
             if left:  # the parser checks that it is not more, and the CRC, but not that it is all
-                raise guard.refusal(f"is {left:,} bytes shorter than it says", member=name)
+                raise guard.refusal(f"is {counted(left, 'byte')} shorter than it says", member=name)
     except _DAMAGE as error:
         raise guard.refusal(f"is damaged ({error})", member=name) from error

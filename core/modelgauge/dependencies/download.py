@@ -18,6 +18,7 @@ from typing import IO
 
 from modelgauge.dependencies.sources import Patience, Progress
 from modelgauge.errors import DownloadError
+from modelgauge.wording.phrases import counted
 
 _CHUNK = 1 << 18
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -111,7 +112,7 @@ def _copy(
     if expected is None and received == 0:  # what a connection that broke in the headers looks like
         raise _PassingError("the server sent nothing and did not say that there is nothing")
     if expected is not None and received != expected:
-        raise _PassingError(f"the server announced {expected:,} bytes and sent {received:,}")
+        raise _PassingError(f"the server announced {counted(expected, 'byte')} and sent {received:,}")
 
 
 class _HTTPConnection(http.client.HTTPConnection):

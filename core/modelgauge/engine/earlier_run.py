@@ -30,6 +30,7 @@ from modelgauge.engine.run_files.journal import without_contexts
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular, opened
+from modelgauge.wording.phrases import counted
 
 
 class RecordedItems:
@@ -296,7 +297,9 @@ class RecordedAnswers(Answerer):
         held = len(self._recorded)
         if self._complete or held == self._number:
             return
-        items = f"{held:,} items" if self._number is None else f"{held:,} of {self._number:,} items"
+        items = (
+            counted(held, "item") if self._number is None else f"{held:,} of {counted(self._number, 'item')}"
+        )
         yield f"Run {self._run_id} is not finished: it has answers to {items}, and the others are missing here."
 
     def manifest(self) -> Mapping[str, Any]:

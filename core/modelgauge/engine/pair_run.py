@@ -37,6 +37,7 @@ from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.engine.workers import Workers
 from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from modelgauge.engine.executors.remote_work import RemoteWork
@@ -355,13 +356,11 @@ class PairRun:
         yield from self._notes
         yield from dict.fromkeys(note for target in self.targets for note in target.notes())
         if self._ids.repeated:
-            one = self._ids.repeated == 1
-            repeat = "1 item repeats" if one else f"{self._ids.repeated:,} items repeat"
-            ids = "its id ends" if one else "their ids end"
-            yield f"{repeat} the prompts of an earlier one; {ids} in ~2, ~3, …"
+            repeat = counted(self._ids.repeated, "item repeats", "items repeat")
+            yield f"{repeat} the prompts of an earlier item, with ids that end in ~2, ~3, …"
         if lacking := self._index.unclustered:
-            have = "has" if lacking == 1 else "have"
-            yield f"{lacking:,} of the items {have} no '{self.shared.options.cluster}': each is a cluster of its own."
+            have = counted(lacking, "item has", "items have")
+            yield f"{have} no '{self.shared.options.cluster}': each is a cluster of its own."
         if self.shared.options.finite and self._population is None:
             yield "How many items the test has is not known, so the intervals are about all items like these."
         if self.shared.options.item_range is not None:

@@ -33,6 +33,7 @@ from modelgauge.errors import (
     RunStoppedError,
 )
 from modelgauge.interfaces.sut import capabilities_of, check_sut
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from modelgauge.engine.executors.gate import Gate
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
 _LOOK = 2.0  # seconds between two looks at why calls wait
-_STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
+_STOPPING = "Stopping: %s under way, which may end within %g s; Ctrl-C again stops at once."
 
 
 def check_work(work: Work) -> None:
@@ -223,7 +224,7 @@ class Run:
                 pair.stop()
             under_way = sum(one.under_way for one in self._calling())
             if under_way and self.options.grace:
-                log.warning(_STOPPING, under_way, self.options.grace)
+                log.warning(_STOPPING, counted(under_way, "call"), self.options.grace)
             _, late = await asyncio.wait(tasks, timeout=self.options.grace)
             while late:  # again where an author's aggregation hangs too
                 for pair in self._pairs:

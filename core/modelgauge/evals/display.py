@@ -14,7 +14,8 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
-from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
+from modelgauge.reports.layout import Page, Style, ends_of, one_line
+from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
 
 _MOST_CASES = 50
@@ -72,7 +73,9 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
     shown = [Shown.of(one).shortened() for one in result.test_results]
     notes = list(result.record.notes)
     if result.left_out:
-        notes.append(f"{result.left_out:,} more were left out by max_test_items.")
+        notes.append(
+            f"{counted(result.left_out, 'test case was', 'test cases were')} left out by max_test_items."
+        )
     text = rendered(shown, folder, display, notes, dataset=result.record.dataset)
     sys.stdout.write(f"{text}\n")
 

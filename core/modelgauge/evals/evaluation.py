@@ -27,6 +27,7 @@ from modelgauge.evals.inputs import (
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import called
+from modelgauge.wording.phrases import counted
 
 
 def evaluate(
@@ -149,7 +150,7 @@ def judged(test: GivenTest, runner: Runner, items: "CaseResults") -> EvaluationR
     results = items.results()
     if len(results) != len(test.answered):  # a case without a result must not pass
         raise RunStoppedError(
-            f"The run {record.run_id} has results of {len(results):,} of {len(test.answered):,} test cases.",
+            f"The run {record.run_id} has results of {len(results):,} of {counted(len(test.answered), 'test case')}.",
             fix=f"See why: {shown_by}",
         )
     return EvaluationResult(results, record, shown_by, test.left_out)
@@ -206,7 +207,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
     if unjudged:
         first = unjudged[0]
         raise CallError(
-            f"{len(unjudged):,} of {len(result):,} test cases could not be judged. "
+            f"{len(unjudged):,} of {counted(len(result), 'test case')} could not be judged. "
             f"The first, {called(first.test_case)}: {'; '.join(first.failures)}",
             fix=f"See `{result.shown_by}`; with ignore_errors=True the others are returned.",
         )

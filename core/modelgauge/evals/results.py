@@ -12,8 +12,8 @@ from modelgauge.data.spans import Span
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
-from modelgauge.reports.layout import counted
 from modelgauge.wording.notebook import html_table
+from modelgauge.wording.phrases import counted
 
 _MOST_FAILED = 10
 

@@ -38,9 +38,9 @@ from modelgauge.evals.session_record import manifest_of, record_of, with_distinc
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.files.whole import append_whole, replacing
-from modelgauge.reports.layout import counted
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
+from modelgauge.wording.phrases import counted
 
 LOGS = "cases"
 """In the folder of the run, until the session ends: what each process says of its cases."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import bytes_of_file, text_of
-from modelgauge.wording.phrases import beginning
+from modelgauge.wording.phrases import beginning, counted
 
 
 class OtherContentError(InputFileError):
@@ -192,15 +192,13 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
 
 def _csv_row(place: str, columns: list[str], cells: list[str | None], number: str) -> SourceRow:
     if len(cells) != len(columns):
-        are_cells = "is 1 cell" if len(cells) == 1 else f"are {len(cells):,} cells"
-        are_columns = "1 column" if len(columns) == 1 else f"{len(columns):,} columns"
         fix = (
             "Write the delimiter for a cell that is empty, too."
             if len(cells) < len(columns)
             else "Put quotes around a cell that holds the delimiter or a quote."
         )
         problem = InputFileError(
-            f"{place}: there {are_cells}, and the first line names {are_columns}.",
+            f"{place} has {counted(len(cells), 'cell')}, and the first line names {counted(len(columns), 'column')}.",
             fix=f"{fix} {_columns_are(columns)}",
         )
         return SourceRow(place, {}, problem)
@@ -282,10 +280,10 @@ def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:
             f"{source}: this is not a JSON list of objects.",
             fix='Write [{"input": …}, …]; a file with one object a line is named .jsonl, and for the JSONL methods.',
         )
-    line, counted, at = 1, 0, _after_space(text, at + 1)
+    line, seen, at = 1, 0, _after_space(text, at + 1)
     more = text[at : at + 1] != "]"
     while more:
-        line, counted = line + text.count("\n", counted, at), at
+        line, seen = line + text.count("\n", seen, at), at
         try:
             value, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
@@ -299,7 +297,7 @@ def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:
         more = text.startswith(",", at)
         at = _after_space(text, at + 1) if more else at
     if text[at : at + 1] != "]":
-        line += text.count("\n", counted, at)
+        line += text.count("\n", seen, at)
         raise InputFileError(
             f"{source}, line {line}: ',' or ']' is missing.", fix="Write a comma between two objects."
         )

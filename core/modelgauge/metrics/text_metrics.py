@@ -15,6 +15,7 @@ from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.definition import MetricSettings, check_flags, check_setting
 from modelgauge.text.answers import normalize_answer
+from modelgauge.wording.phrases import counted
 
 
 class ReferenceMetric(Metric):
@@ -157,7 +158,9 @@ class LevenshteinMetric(ReferenceMetric):
         distance = edit_distance(actual, expected)
         longest = max(len(actual), len(expected))
         value = 1.0 if longest == 0 else (longest - distance) / longest
-        return Score(value, f"{distance} edits for {longest} characters.", {"distance": distance})
+        return Score(
+            value, f"{counted(distance, 'edit')} for {counted(longest, 'character')}.", {"distance": distance}
+        )
 
 
 class TokenF1Metric(ReferenceMetric):

@@ -27,7 +27,7 @@ from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.chosen import check_labels, chosen, raise_together, resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import Registry
-from modelgauge.wording.phrases import a_class, a_thing, capitalized, with_article
+from modelgauge.wording.phrases import a_class, a_thing, capitalized, counted, with_article
 
 TestName = PromptResponseTest | str
 SUTName = PromptResponseSUT[Any, Any] | str
@@ -252,11 +252,7 @@ class Resolver:
 def _warn_of(left_out: Sequence[LeftOut]) -> None:
     """Warn of pairs that do not fit."""
     if left_out:
-        many = (
-            f"{len(left_out)} pairs that do not fit are"
-            if len(left_out) > 1
-            else "1 pair that does not fit is"
-        )
+        many = counted(len(left_out), "pair that does not fit is", "pairs that do not fit are")
         warnings.warn(f"{many} left out: {', '.join(map(str, left_out))}. {left_out[0].reason}", stacklevel=3)
 
 
@@ -265,7 +261,7 @@ def _also_without_data(uids: Sequence[str]) -> list[str]:
     if not uids:
         return []
     command = f"modelgauge dependencies list --test {uids[0]}"
-    tests = "1 more test lacks" if len(uids) == 1 else f"{len(uids)} more tests lack"
+    tests = counted(len(uids), "more test lacks", "more tests lack")
     return [f"{tests} data: {', '.join(uids)}. See what a test needs: {command}"]
 
 

@@ -195,11 +195,6 @@ def indented(text: str, indent: str = "  ") -> str:
     return "\n".join(f"{indent}{line}".rstrip() for line in text.split("\n"))
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """`1 item`, `1,200 items`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
 # --- pages of tables ------------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from modelgauge.data.figures import dollars
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
-from modelgauge.reports.layout import Page, Style, counted, one_line
+from modelgauge.reports.layout import Page, Style, one_line
+from modelgauge.wording.phrases import counted
 
 _MOST_OF_A_REASON = 500
 _NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."

@@ -14,9 +14,10 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent, listed
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, counted, ends_of
+from modelgauge.reports.layout import Page, Style, ends_of
 from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
+from modelgauge.wording.phrases import counted
 
 _RECORD = "record"
 _AGAIN = "run the same command again: it asks only what failed"

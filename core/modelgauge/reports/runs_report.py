@@ -12,7 +12,7 @@ from modelgauge.data.figures import dollars, duration, figure, interval_text, un
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
+from modelgauge.reports.layout import Page, Style, ends_of, one_line
 from modelgauge.reports.run_report import (
     add_run,
     calls_in_words,
@@ -23,6 +23,7 @@ from modelgauge.reports.run_report import (
 from modelgauge.reports.thresholds import name_of, passed_of
 from modelgauge.runs.group_means import group_means
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
+from modelgauge.wording.phrases import counted
 
 _RESULTS = 3  # of one run, where there is room
 _ROWS = 12  # that are filled with further results

@@ -19,6 +19,7 @@ from modelgauge.runs.record_files import records_in
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.runs.state import recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import counted
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str)
     if before >= len(invocations):
         number = len(invocations)
         raise RecordError(
-            f"There {'is' if number == 1 else 'are'} {number or 'no'} invocation{'s' * (number != 1)} in {where}",
+            f"Found {counted(number, 'invocation')} in {where}",
             fix=f"The oldest is {f'latest~{number - 1}' if number > 1 else 'latest'}: `modelgauge runs` lists them."
             if number
             else "Run a test first, or give its --data-dir.",

@@ -19,6 +19,7 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats import intervals
 from modelgauge.stats.keys import Key, key_function
 from modelgauge.stats.measured import MeasuredItems, Missing, Range
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -208,7 +209,7 @@ def _values(
             items, values = those, those.column(name)
     if len(values) < at_least:
         raise InvalidDataError(
-            f"The {what} of '{name}' over {len(values)} items does not exist; it takes at least {at_least}.",
+            f"The {what} of '{name}' over {counted(len(values), 'item')} does not exist; it takes at least {at_least}.",
             fix="Leave it out of the result where len(items) is too small.",
         )
     if np.isnan(values).any():

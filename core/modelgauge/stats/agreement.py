@@ -15,6 +15,7 @@ import numpy as np
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.bootstrap import Bca
 from modelgauge.stats.intervals import CONFIDENCE, Interval
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -312,7 +313,7 @@ def _cohen_kappa(
 def _pairs(ratings: Ratings) -> "NDArray[np.int64]":
     if ratings.codes.shape[1] != 2:
         raise InvalidDataError(
-            f"{ratings.codes.shape[1]} raters cannot be compared as two.",
+            f"{counted(ratings.codes.shape[1], 'rater')} cannot be compared as two.",
             fix="Give two raters, or use fleiss_kappa, krippendorff_alpha or gwet_ac1.",
         )
     return ratings.codes

@@ -14,6 +14,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_quantile
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -81,7 +82,8 @@ def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval |
         )
     if clusters is not None and len(clusters) != len(array):
         raise InvalidDataError(
-            f"There are {len(array)} values and {len(clusters)} cluster labels.", fix="Give one for each."
+            f"{counted(len(array), 'value')} cannot have {counted(len(clusters), 'cluster label')}.",
+            fix="Give one for each.",
         )
     codes = joined_clusters(clusters)
     sizes = None if codes is None else np.bincount(codes)

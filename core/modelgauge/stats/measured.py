@@ -17,6 +17,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.keys import Key, group_of_failed, key_function
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,11 +80,12 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         held = _ItemsInMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
         if shared is not None and len(shared) != len(held):
             raise InvalidDataError(
-                f"There are {len(held)} items and {len(shared)} labels in shared.", fix="Give one for each."
+                f"{counted(len(held), 'item')} cannot have {counted(len(shared), 'label')} in shared.",
+                fix="Give one for each.",
             )
         if population is not None and population < len(held) + len(held.failed):
             raise InvalidDataError(
-                f"A population of {population} cannot hold {len(held) + len(held.failed)} items.",
+                f"A population of {population} cannot hold {counted(len(held) + len(held.failed), 'item')}.",
                 fix="Give the number of all items of the benchmark.",
             )
         held.shared, held.population = shared, population
@@ -244,8 +246,9 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     def _incomplete(self, name: str, places: Sequence[int]) -> InvalidDataError:
         shown = ", ".join(f"'{self._item(place).test_item.id}'" for place in places[:5])
         more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        have = counted(len(places), f"item of {len(self):,} has", f"items of {len(self):,} have")
         return InvalidDataError(
-            f"{len(places)} of {len(self)} items have no measurement '{name}': {shown}{more}.",
+            f"{have} no measurement '{name}': {shown}{more}.",
             fix='Return it for every item from measure_quality, or say missing="skip" or missing=<a number>.',
         )
 

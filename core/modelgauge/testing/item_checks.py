@@ -24,7 +24,7 @@ from modelgauge.testing.report import Caution, Problem, message_of, trace_of
 from modelgauge.testing.samples import REPLIES
 from modelgauge.testing.subject import MOST_ITEMS, Subject, items_of, quiet_runner
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.phrases import a_thing
+from modelgauge.wording.phrases import a_thing, counted
 
 _MOST_MEASURED = 8
 
@@ -135,7 +135,7 @@ def test_measure_total(subject: Subject) -> str:
             what = f"{who} raised {one.error_type} on {label}, item {one.test_item.id!r}: {one.message}"
             fix = "Give a number for every answer, 0 for one that says nothing."
             raise Problem(what, fix, one.traceback, "measure_quality")
-    return f"Measured {len(replies)} kinds of replies."
+    return f"Measured {counted(len(replies), 'kind')} of replies."
 
 
 def test_measure_names(subject: Subject) -> None:

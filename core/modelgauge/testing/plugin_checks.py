@@ -20,6 +20,7 @@ from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
 from modelgauge.testing.report import Problem, author_line, trace_of
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import counted
 
 _GROSS_SECONDS = 0.25
 _GROSS_RATIO = 3.0
@@ -39,7 +40,7 @@ def test_imports(plugin: "Plugin") -> None:
     if found["foreign"]:
         roots = [modules[0] for _, modules in sorted(found["foreign"].items())]
         count = sum(map(len, found["foreign"].values())) - len(roots)
-        more = f" and {count} modules of theirs" if count else ""
+        more = f" and {counted(count, 'module')} of theirs" if count else ""
         at = [found["lines"][name] for name in roots if name in found["lines"]]
         raise Problem(f"Registering imports {', '.join(roots)}{more}.", f"{_LAZY}.", *at)
 

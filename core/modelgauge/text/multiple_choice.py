@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from modelgauge.data.base import Frozen
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.phrases import counted
 
 ChoiceStyle = Literal["A.", "(A)"]
 _LABELS: dict[ChoiceStyle, str] = {"A.": "{}.", "(A)": "({})"}
@@ -28,7 +29,8 @@ def choice_letters(count: int) -> str:
     """
     if not 1 <= count <= len(string.ascii_uppercase):
         raise InvalidDataError(
-            f"A question cannot have {count} lettered choices.", fix="Give between 1 and 26, labelled A to Z."
+            f"A question cannot have {counted(count, 'lettered choice')}.",
+            fix="Give between 1 and 26, labelled A to Z.",
         )
     return string.ascii_uppercase[:count]
 
@@ -169,12 +171,12 @@ def few_shot_prompt(
         InvalidDataError: k is negative or more than there are other questions, or an example has no answer.
     """
     if k < 0:
-        raise InvalidDataError(f"Cannot show {k} examples.", fix="Give k = 0 or more.")
+        raise InvalidDataError(f"Cannot show {counted(k, 'example')}.", fix="Give k = 0 or more.")
     others = (example for example in _drawn(examples, seed) if not _same(example, question))
     shots = list(islice(others, k))
     if len(shots) < k:
         raise InvalidDataError(
-            f"{k} examples are asked for, and the pool holds {len(shots)} besides the question itself.",
+            f"{counted(k, 'example is', 'examples are')} asked for; the pool has {len(shots)} other than the question.",
             fix=f"Give more examples, or k = {len(shots)} at most.",
         )
     parts = [instruction] if instruction else []

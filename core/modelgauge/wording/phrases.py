@@ -1,4 +1,4 @@
-"""Parts of messages: classes and objects with their article ("a str"), times, and long texts that are shortened."""
+"""Parts of messages: names with their article ("a str"), counts with their noun, times, and shortened long texts."""
 
 import string
 from datetime import datetime, timedelta
@@ -31,6 +31,11 @@ def capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """`1 item`, `1,200 items`; with words that agree: `counted(n, "item was", "items were")`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
 def time_in(seconds: float) -> str:
     """The time by the clock of this machine in so many seconds, with the date where that is another day."""
     now = datetime.now().astimezone()
@@ -56,7 +61,7 @@ def ends(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     head, tail = _head(text, most // 2), _tail(text, most // 2)
-    return f"{head} […{len(text) - len(head) - len(tail):,} characters…] {tail}"
+    return f"{head} […{counted(len(text) - len(head) - len(tail), 'character')}…] {tail}"
 
 
 def _head(text: str, most: int) -> str:

@@ -116,7 +116,7 @@ def test_rows_that_cannot_be_used_are_named_and_the_others_kept(send):
     assert said["rows"] == [{"input": "-5 °C", "expected_output": "a;b"}]
     assert said["columns"][0] == {"name": "Frage", "becomes": "the field input"}
     assert "line 2, column 'token_cost': '0,5' is not a number" in said["problems"][0]
-    assert "line 4: there is 1 cell, and the first line names 3 columns" in said["problems"][1]
+    assert "line 4 has 1 cell, and the first line names 3 columns" in said["problems"][1]
     assert "2 texts look like formulas, the first in ß.csv, line 2, column 'Frage'" in said["doubts"][-1]
 
     status, said = send("a.csv", b"input,token_cost\n" + b"x,much\n" * 300)

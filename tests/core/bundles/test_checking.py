@@ -201,7 +201,7 @@ def test_counts_that_are_not_those_of_the_items(run):
     assert found(run) == [
         "record.json counts 5 scored, and the journal has 4",
         "record.json counts 0 sut_errors, and the journal has 1",
-        "record.json counts 1 answers of the SUT, and the journal has 4",
+        "record.json counts 1 answer of the SUT, and the journal has 4",
         "record.json and totals.json differ in sut_calls",
         "record.json counts 7 prompts, and the journal has 5",
     ]

@@ -241,8 +241,8 @@ def test_validate_lists_rows_that_cannot_be_taken_apart_too(folder):
     )
     ragged, lines = as_json("validate", "ragged.csv", "lines.jsonl", exit_code=1)["datasets"]
     assert [text.partition(". ")[0] for text in ragged["problems"]] == [
-        "ragged.csv, line 2: there is 1 cell, and the first line names 2 columns",
-        "ragged.csv, line 4: there are 3 cells, and the first line names 2 columns",
+        "ragged.csv, line 2 has 1 cell, and the first line names 2 columns",
+        "ragged.csv, line 4 has 3 cells, and the first line names 2 columns",
     ]
     assert "Write the delimiter for a cell that is empty" in ragged["problems"][0]
     assert "Put quotes around a cell that holds the delimiter" in ragged["problems"][1]
@@ -308,7 +308,7 @@ def test_validate_says_all_that_is_wrong_with_a_row(folder):
     (folder / "bad.jsonl").write_text('{"input": 5, "tags": [1], "name": 2}', encoding="utf-8")
     (report,) = as_json("validate", "bad.jsonl", exit_code=1)["datasets"]
     assert len(report["problems"]) == 3
-    assert "with this row: there are 2 more problems" in run("show", "bad.jsonl", exit_code=2).stderr
+    assert "This row has 2 more problems" in run("show", "bad.jsonl", exit_code=2).stderr
 
 
 def test_diff_joins_files_of_different_types(folder):

@@ -222,10 +222,7 @@ def test_a_run_that_stopped_is_compared_as_far_as_it_is(fields, note):
     said = paired_runs(record("a", *(item(n) for n in range(9))), [stopped])
     assert said.items[0].n_only_baseline == 7
     assert len(said.notes) == 1
-    assert (
-        f"20260131-120000-b {note}: compared are its first 2 items of 9, which are not a sample"
-        in said.notes[0]
-    )
+    assert f"20260131-120000-b {note}; compared: its first 2 items of 9, not a sample" in said.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -242,14 +239,14 @@ def test_a_run_with_all_its_items_is_whole(fields):
 def test_items_that_were_under_way_are_missing():
     stopped = record("b", item(0), cancelled=True, counts=Counts(items=3, scored=1, not_begun=0))
     (note,) = paired_runs(record("a", item(0)), [stopped]).notes
-    assert "its first 1 items of 3" in note
+    assert "its first 1 item of 3" in note
 
 
 def test_a_killed_run_is_compared_as_far_as_it_is(tmp_path):
     folder(tmp_path, record("a", item(0), item(1)))
     folder(tmp_path, record("b", item(0)), ended=False)
     said = paired_runs("20260131-120000-a", ["20260131-120000-b"], CompareOptions(data_dir=tmp_path))
-    assert "20260131-120000-b was killed: compared are its first 1 items" in said.notes[0]
+    assert "20260131-120000-b was killed; compared: its first 1 item," in said.notes[0]
     assert "modelgauge resume 20260131-120000-b" in said.notes[0]
 
 
@@ -260,7 +257,7 @@ def test_a_run_that_is_going_on_is_compared_as_far_as_it_is(tmp_path):
         said = paired_runs("20260131-120000-a", ["20260131-120000-b"], CompareOptions(data_dir=tmp_path))
     finally:
         journal.close()
-    assert "20260131-120000-b is going on: compared are its first 1 items" in said.notes[0]
+    assert "20260131-120000-b is going on; compared: its first 1 item," in said.notes[0]
     assert said.notes[0].endswith("Compare again when it has ended.")
 
 

@@ -413,4 +413,4 @@ def test_members_that_cannot_be_replaced_stay(lists, wrong):
 def test_a_dataset_is_shown_by_its_name_and_what_it_holds():
     assert repr(EvaluationDataset()) == "<EvaluationDataset 0 goldens, 0 test cases>"
     named = EvaluationDataset([SINGLE] * 1200, test_cases=[CASE], name="mine")
-    assert repr(named) == "<EvaluationDataset 'mine': 1,200 goldens, 1 test cases>"
+    assert repr(named) == "<EvaluationDataset 'mine': 1,200 goldens, 1 test case>"

@@ -320,9 +320,9 @@ def test_a_scenario_or_turns_make_conversational_goldens(goldens):
         ("", "data.csv is empty."),
         (
             "input,context\nq,c\nr,c,d\n",
-            "data.csv, line 3: there are 3 cells, and the first line names 2 columns.",
+            "data.csv, line 3 has 3 cells, and the first line names 2 columns.",
         ),
-        ("input,context\nq\n", "data.csv, line 2: there is 1 cell, and the first line names 2 columns"),
+        ("input,context\nq\n", "data.csv, line 2 has 1 cell, and the first line names 2 columns"),
         ('input\nq\n"r\ns\n', 'data.csv, line 3: a cell begins with a quote (") that is never closed.'),
         ('input\n"two\nlines"\n"r"s\n', 'data.csv, line 4: text follows a closing quote (")'),
         ("input,input\nq,r\n", "data.csv, line 1: the column 'input' is there twice."),

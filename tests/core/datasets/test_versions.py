@@ -176,7 +176,7 @@ def test_what_is_damaged_or_missing_is_told_with_what_to_do(folder):
         EvaluationDataset().push("q")
     file = folder / "datasets" / "q" / "v0001.jsonl"
     file.write_bytes(file.read_bytes().splitlines()[0])
-    with pytest.raises(RecordError, match="has 1 rows, where 2 were saved"):
+    with pytest.raises(RecordError, match="has 1 row, instead of 2"):
         EvaluationDataset.pull("q")
     file.unlink()
     with pytest.raises(RecordError, match="cannot be read"):

@@ -38,7 +38,7 @@ def test_batches_are_full_and_the_last_one_is_sent_too(make_test, run):
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (lambda requests: ["yes"], "1 responses for 3"),
+        (lambda requests: ["yes"], "1 response for 3"),
         (lambda requests: "yes", "str for 3"),
         (lambda requests: 1 / 0, "division"),
         (lambda requests: sys.exit(2), "SystemExit"),

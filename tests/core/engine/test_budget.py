@@ -116,7 +116,7 @@ def test_a_call_waits_while_those_under_way_may_reach_a_cap(caps, answers, under
     ("caps", "usage", "reached"),
     [
         ({"max_calls": 2}, {}, None),
-        ({"max_calls": 1}, {}, "The cap of 1 calls is reached. Raise --max-calls, and"),
+        ({"max_calls": 1}, {}, "The cap of 1 call is reached. Raise --max-calls, and"),
         ({"max_tokens": 7}, {"input_tokens": 4, "output_tokens": 2}, None),
         (
             {"max_tokens": 6},

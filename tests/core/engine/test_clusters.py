@@ -103,7 +103,7 @@ def test_items_without_the_field_stand_for_themselves_and_are_told(make_test, ma
     held = [TestItem([f"question {n}"], context={"text": "t"} if n < 3 else {}) for n in range(5)]
     record = run(make_test(held), make_sut(right), cluster="text")
     assert record.result["right"].n_clusters == 3
-    assert "2 of the items have no 'text': each is a cluster of its own." in record.notes
+    assert "2 items have no 'text': each is a cluster of its own." in record.notes
 
 
 def test_a_field_that_no_item_has_is_told_before_any_call(make_test, make_sut, run, runner, run_folder):

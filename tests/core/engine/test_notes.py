@@ -21,13 +21,17 @@ def folder_of(run_folder):
     ("items", "repeated", "note"),
     [
         (["a", "b"], None, None),
-        (["a", "b", "a"], 1, "1 item repeats the prompts of an earlier one; its id ends in ~2, ~3, …"),
+        (["a", "b", "a"], 1, "1 item repeats the prompts of an earlier item, with ids that end in ~2, ~3, …"),
         (
             ["a", "a", "b", "b", "a"],
             3,
-            "3 items repeat the prompts of an earlier one; their ids end in ~2, ~3, …",
+            "3 items repeat the prompts of an earlier item, with ids that end in ~2, ~3, …",
         ),
-        (["a"] * 1001, 1000, "1,000 items repeat the prompts of an earlier one; their ids end in ~2, ~3, …"),
+        (
+            ["a"] * 1001,
+            1000,
+            "1,000 items repeat the prompts of an earlier item, with ids that end in ~2, ~3, …",
+        ),
     ],
 )
 def test_items_that_repeat_others_are_counted_in_manifest_and_notes(
@@ -59,7 +63,7 @@ def test_the_manifest_of_a_run_that_goes_on_counts_them_though_its_first_session
 
 @pytest.mark.parametrize(
     ("lacking", "notes"),
-    [(0, []), (1, [f"1 of the items has {BY_TOPIC}"]), (2, [f"2 of the items have {BY_TOPIC}"])],
+    [(0, []), (1, [f"1 item has {BY_TOPIC}"]), (2, [f"2 items have {BY_TOPIC}"])],
 )
 def test_items_without_a_cluster_are_counted(make_test, make_sut, run, lacking, notes):
     items = [

@@ -159,7 +159,7 @@ def test_a_cap_ends_a_run_whose_calls_wait_for_their_minute(make_test, make_sut,
     sut = make_sut()
     record = run(make_test(20), sut, max_calls=1, requests_per_minute=1, concurrency=5, caching=False)
     assert (len(sut.asked), record.counts.scored) == (1, 1)
-    assert "The cap of 1 calls is reached" in record.failure.message
+    assert "The cap of 1 call is reached" in record.failure.message
 
 
 def test_a_cap_that_the_last_answer_reaches_ends_a_run_whose_calls_wait_for_their_minute(make_test, run):

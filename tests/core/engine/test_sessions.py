@@ -336,7 +336,7 @@ def test_a_record_that_cannot_be_written_is_returned_all_the_same(make_test, mak
     assert record.failure.stage == "run"
     assert f"modelgauge resume {record.run_id} --data-dir" in record.failure.message
     capped = run(make_test(3), make_sut(), max_calls=1, caching=False)
-    assert "cap of 1 calls" in capped.failure.message
+    assert "cap of 1 call" in capped.failure.message
     assert "record.json cannot be written: No space left" in capped.notes[0]
 
 

@@ -234,7 +234,7 @@ def test_a_case_has_one_name_everywhere(broken, capsys):
 def test_some_are_chosen_and_the_result_says_so(capsys):
     result = evaluate(CASES, EXACT, max_test_items=3)
     assert (len(result), result.left_out, result.record.counts.items) == (3, 7, 3)
-    assert "Note: 7 more were left out by max_test_items." in capsys.readouterr().out
+    assert "Note: 7 test cases were left out by max_test_items." in capsys.readouterr().out
     more = evaluate(CASES, EXACT, max_test_items=6, print_results=False)
     assert {one.name for one in result} < {one.name for one in more}
     assert evaluate(CASES, EXACT, max_test_items=20, print_results=False).left_out == 0
@@ -260,6 +260,6 @@ def test_a_cap_is_told_with_what_goes_on_from_there(version, kept):
     with pytest.raises(RunStoppedError) as stopped:
         evaluate(CASES, grade, max_calls=1, print_results=False)
     told = str(stopped.value)
-    assert "The cap of 1 calls is reached. Raise max_calls. Then evaluate again" in told
+    assert "The cap of 1 call is reached. Raise max_calls. Then evaluate again" in told
     assert kept in told
     assert "modelgauge resume" not in told

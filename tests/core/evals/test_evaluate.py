@@ -126,7 +126,7 @@ def test_cases_of_some_goldens_are_not_recorded_as_the_whole_data_set(match):
     repeated = _of_goldens(1, "yes")
     repeated.add_test_case(repeated.goldens[0].to_test_case("no"))
     (note,) = evaluate(repeated, match()).record.notes
-    assert note == "1 item repeats the prompts of an earlier one; its id ends in ~2, ~3, …"
+    assert note == "1 item repeats the prompts of an earlier item, with ids that end in ~2, ~3, …"
 
 
 def test_cases_of_goldens_that_were_edited_since_are_told(match, capsys):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.layout import cells, columns, counted, ends_of, folded, indented, one_line
+from modelgauge.reports.layout import cells, columns, ends_of, folded, indented, one_line
 
 
 def test_columns_are_aligned_and_end_without_white_space():
@@ -31,18 +31,6 @@ def test_one_line_folds_and_cuts():
     assert one_line(" a \n\n b ", 20) == "a b"
     assert one_line("x" * 30, 10) == "xxxxxxx..."
     assert one_line("x" * 10, 10) == "x" * 10
-
-
-def test_counted():
-    assert [counted(0, "item"), counted(1, "item"), counted(1200, "item")] == [
-        "0 items",
-        "1 item",
-        "1,200 items",
-    ]
-
-
-def test_a_plural_of_its_own_is_taken():
-    assert [counted(1, "entry", "entries"), counted(2, "entry", "entries")] == ["1 entry", "2 entries"]
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_cluster_label_must_be_hashable():
 
 def test_missing_measurements():
     items = _items([1, None, 0.5], [*"aab"])
-    with pytest.raises(InvalidDataError, match="1 of 3 items have no measurement 'x': 'i1'"):
+    with pytest.raises(InvalidDataError, match="1 item of 3 has no measurement 'x': 'i1'"):
         mean(items, "x")
     assert (mean(items, "x", missing="skip").value, mean(items, "x", missing="skip").n) == (0.75, 2)
     assert (mean(items, "x", missing=0).value, mean(items, "x", missing=0).n) == (0.5, 3)
@@ -435,7 +435,7 @@ def test_stddev():
     estimate = stddev(_items([1, 2, 4]), "x")
     assert estimate.value == pytest.approx(np.std([1, 2, 4], ddof=1))
     assert (estimate.stderr, estimate.interval) == (None, None)
-    with pytest.raises(InvalidDataError, match="over 1 items does not exist; it takes at least 2"):
+    with pytest.raises(InvalidDataError, match="over 1 item does not exist; it takes at least 2"):
         stddev(_items([1]), "x")
 
 

@@ -134,7 +134,7 @@ def test_what_is_no_leaderboard(values):
 
 
 def test_what_does_not_fit_the_values():
-    with pytest.raises(InvalidDataError, match="with 1 cluster labels"):
+    with pytest.raises(InvalidDataError, match=r"with 1 cluster label\."):
         compare_systems([[1, 2], [2, 1]], clusters=["a"])
     with pytest.raises(InvalidDataError, match="One cluster alone"):
         compare_systems([[1, 2], [2, 1]], clusters=["a", "a"])

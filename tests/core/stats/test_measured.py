@@ -123,7 +123,7 @@ def test_a_missing_measurement_is_an_error_that_names_the_items():
     items = _measured((None, {"x": 1}), *[(None, {"y": 1})] * 7)
     with pytest.raises(InvalidDataError) as caught:
         items.column("x")
-    assert "7 of 8 items have no measurement 'x': 'i1', 'i2', 'i3', 'i4', 'i5' and 2 more" in str(
+    assert "7 items of 8 have no measurement 'x': 'i1', 'i2', 'i3', 'i4', 'i5' and 2 more" in str(
         caught.value
     )
     assert 'missing="skip"' in caught.value.fix
@@ -159,7 +159,7 @@ def test_a_declared_measurement_may_occur_nowhere():
     items = _measured((None, {"x": 1}), ranges={"rare": (0, 1)})
     assert items.column("rare", missing=0).tolist() == [0.0]
     assert items.column("rare", missing="skip").tolist() == []
-    with pytest.raises(InvalidDataError, match="1 of 1 items"):
+    with pytest.raises(InvalidDataError, match="1 item of 1 has"):
         items.column("rare")
 
 
@@ -324,7 +324,7 @@ def test_nothing_is_shared_by_default_and_all_questions_like_these_are_meant():
 
 
 def test_impossible_labels_and_populations_are_refused():
-    with pytest.raises(InvalidDataError, match="1 items and 2 labels"):
+    with pytest.raises(InvalidDataError, match="1 item cannot have 2 labels"):
         _measured((None, {"x": 1}), shared=["a", "b"])
     with pytest.raises(InvalidDataError, match="population of 1 cannot hold 2 items"):
         _measured((None, {"x": 1}), failed=[None], population=1)

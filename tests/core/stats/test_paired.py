@@ -228,5 +228,5 @@ def test_a_missing_value_is_no_value(test):
 
 @pytest.mark.parametrize("test", CLUSTERED)
 def test_a_label_for_each_pair(test):
-    with pytest.raises(InvalidDataError, match="with 1 cluster labels"):
+    with pytest.raises(InvalidDataError, match=r"with 1 cluster label\."):
         test([1, 0], [0, 1], clusters=["a"])

@@ -44,5 +44,5 @@ def test_what_cannot_be_joined():
     with pytest.raises(UnknownNameError):
         pairs_of(_run({"a": 1}), _run({"a": 1}), "z")
     twice = MeasuredItems.of([*_run({"a": 1}), *_run({"a": 2})])
-    with pytest.raises(InvalidDataError, match="1 items share their id"):
+    with pytest.raises(InvalidDataError, match="1 item has the id of another"):
         pairs_of(twice, _run({"a": 1}), "x")

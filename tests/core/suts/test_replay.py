@@ -105,11 +105,11 @@ def test_other_columns(tmp_path):
         ("a.jsonl", '{"prompt": "p", "response": null}', "line 1: 'response' is NoneType, not text"),
         ("a.jsonl", '{"prompt": 5, "response": "r"}', "line 1: 'prompt' is int, not text"),
         ("a.jsonl", '{"prompt": "p", "response": "\\ud800"}', "line 1: 'response' is not a text that UTF-8"),
-        ("a.csv", "prompt,response\np,r\np\n", "line 3: there is 1 cell, and the first line names 2 columns"),
+        ("a.csv", "prompt,response\np,r\np\n", "line 3 has 1 cell, and the first line names 2 columns"),
         (
             "a.csv",
             "prompt,response\np,r,s\n",
-            "line 2: there are 3 cells, and the first line names 2 columns",
+            "line 2 has 3 cells, and the first line names 2 columns",
         ),
         ("a.csv", "prompt,prompt\np,r\n", "the column 'prompt' is there twice"),
         ("a.csv", 'prompt,response\np,"r\n', 'line 2: a cell begins with a quote (") that is never closed'),

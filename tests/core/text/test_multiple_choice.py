@@ -154,7 +154,7 @@ def test_every_example_can_be_drawn_first() -> None:
 def test_more_examples_than_there_are(k: int) -> None:
     with pytest.raises(InvalidDataError, match="k = "):
         few_shot_prompt(CAPITAL, POOL, k, seed=0)
-    with pytest.raises(InvalidDataError, match=r"19 besides the question itself.*k = 19 at most"):
+    with pytest.raises(InvalidDataError, match=r"19 other than the question.*k = 19 at most"):
         few_shot_prompt(POOL[0], POOL, 20, seed=0)
 
 

@@ -1,12 +1,18 @@
-"""Long texts in messages: cut, but never within what could be a secret."""
+"""Parts of messages: counts agree with their words; long texts are cut, and never within what could be a secret."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.phrases import beginning, ends, quoted
+from modelgauge.wording.phrases import beginning, counted, ends, quoted
 
 SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
+
+
+def test_words_agree_with_their_count():
+    assert [counted(n, "item") for n in (0, 1, 2, 1200)] == ["0 items", "1 item", "2 items", "1,200 items"]
+    with_verbs = [counted(n, "entry is", "entries are") for n in (0, 1, 2)]
+    assert with_verbs == ["0 entries are", "1 entry is", "2 entries are"]
 
 
 @pytest.mark.parametrize("shown", [beginning, quoted, ends])
@@ -25,8 +31,8 @@ def test_the_beginning_of_a_long_one_ends_with_a_word():
 def test_a_secret_is_shown_whole_or_not_at_all(before, most, around):
     text = f"{'é ' * before}{around}{SECRET}{around}{' é' * 200}"
     for shown in (beginning, quoted, ends):
-        said = shown(text, most)
-        assert SECRET in said or not any(SECRET[at : at + 6] in said for at in range(len(SECRET) - 5))
+        short = shown(text, most)
+        assert SECRET in short or not any(SECRET[at : at + 6] in short for at in range(len(SECRET) - 5))
 
 
 def test_the_ends_of_a_page_say_how_much_is_left_out():

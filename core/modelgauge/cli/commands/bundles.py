@@ -17,7 +17,7 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.dataset_options import names_again
 from modelgauge.cli.program import FAILED
-from modelgauge.reports.layout import counted
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,8 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
 from modelgauge.data.figures import size
-from modelgauge.reports.layout import counted, one_line
+from modelgauge.reports.layout import one_line
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from modelgauge.cache.base import ResponseCache

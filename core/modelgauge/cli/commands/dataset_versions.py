@@ -9,6 +9,7 @@ import click
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.reports.layout import one_line
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +107,7 @@ def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
     write_rows(file, kind, rows_of(dataset.goldens, dataset.test_cases))
     pulled = dataset.pulled[1]
     facts = {"alias": alias, "version": pulled.model_dump(mode="json"), "path": str(file)}
-    app.show_answer(facts, f"{file} has {pulled}: {pulled.rows:,} rows.")
+    app.show_answer(facts, f"{file} has {pulled}: {counted(pulled.rows, 'row')}.")
 
 
 @click.command("restore")

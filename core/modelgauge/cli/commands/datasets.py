@@ -10,7 +10,8 @@ import click
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.cli.program import FAILED, Lazy, LazyGroup
-from modelgauge.reports.layout import counted, one_line
+from modelgauge.reports.layout import one_line
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,7 +188,9 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
     head = ("ROW", "SCENARIO" if dataset.is_multi_turn else "INPUT", "EXPECTED", "OTHER FIELDS")
     app.show_table(table, head, folds=dict.fromkeys(head[1:], 12))
     if len(rows) < len(dataset.goldens):
-        app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
+        app.show(
+            f"{counted(len(dataset.goldens) - len(rows), 'more golden is', 'more goldens are')} not shown."
+        )
 
 
 def _readable_goldens(app: App, file: Path, form: FileForm) -> EvaluationDataset:

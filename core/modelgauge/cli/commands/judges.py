@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.reports.layout import counted
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

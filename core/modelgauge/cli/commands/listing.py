@@ -16,7 +16,8 @@ from modelgauge.cli.command_options import (
     run_options,
     shared_options,
 )
-from modelgauge.reports.layout import columns, counted, indented
+from modelgauge.reports.layout import columns, indented
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ import click
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import FAILED, LazyGroup
 from modelgauge.errors import UsageError
-from modelgauge.reports.layout import counted
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App

@@ -19,6 +19,7 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
 from modelgauge.errors import InputFileError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +117,7 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
         app.show_table(rows, ("", "", "What came"), folds={"What came": 30})
         spent = done.spent
         cost = f"${spent.cost_usd:,.6f}" if spent.cost_usd else "no cost reported"
-        app.show(f"\nsent    {spent.attempts} requests, {spent.tokens:,} tokens, {cost}")
+        app.show(f"\nsent    {counted(spent.attempts, 'request')}, {counted(spent.tokens, 'token')}, {cost}")
     if not done.findings[0].is_there:
         app.exit_code = TOO_MANY_ERRORS
 

@@ -10,7 +10,7 @@ import click
 
 from modelgauge.cli.command_options import confirm, data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
-from modelgauge.reports.layout import counted
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -14,7 +14,8 @@ from modelgauge.cli.command_options import (
     verbose_option,
 )
 from modelgauge.cli.program import GroupedCommand
-from modelgauge.reports.layout import counted, indented, one_line
+from modelgauge.reports.layout import indented, one_line
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,6 +21,7 @@ from modelgauge.errors import InputFileError
 from modelgauge.runs.ratings import HIGHEST, LOWEST, first_repeat
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import counted
 
 Sheet = dict[tuple[str, str], dict[str, float]]
 """The labels of answers, by SUT and item, then by rater; none for an answer that nobody labelled."""
@@ -301,10 +302,11 @@ def _notes(
             "label is rare: look at Gwet's AC1."
         )
     if rows > len(labels):
+        have = counted(rows - len(labels), f"row of {rows:,} has", f"rows of {rows:,} have")
         yield (
-            f"{rows - len(labels):,} of {rows:,} rows have no label. If these are the hard ones, the corrected scores "
-            "are wrong; where an answer has no label at all, their bounds say by how much at most."
+            f"{have} no label. If these are the hard ones, the corrected scores are wrong; "
+            "where an answer has no label at all, their bounds say by how much at most."
         )
     unscored = sum(one.n_unscored for one in suts)
     if unscored:
-        yield f"The judge gave {unscored:,} items no score, so that no score here is about them."
+        yield f"The judge gave no score for {counted(unscored, 'item')}; the scores here are about the others."

@@ -19,6 +19,7 @@ from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
 from modelgauge.runs.ratings import RatingsFile, first_answer
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.phrases import counted
 
 COLUMNS = ("item_id", "sut", "prompt", "answer", "rater", "label")
 """The columns of a sheet; people fill in the last two."""
@@ -78,7 +79,7 @@ def sample_answers(
 def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str | None]]:
     """Draw judged answers of these runs; see `sample_answers`."""
     if n < 1:
-        raise InvalidOptionError(f"{n} answers cannot be drawn.", fix="Draw 1 or more.")
+        raise InvalidOptionError(f"{counted(n, 'answer')} cannot be drawn.", fix="Draw 1 or more.")
     drawn = []
     for run in runs:
         sut, judged = run.record.sut_uid, (one for one in run.items().in_order("item") if one.measurements)
@@ -236,5 +237,8 @@ def refuse(problems: Sequence[str]) -> None:
     if not problems:
         return
     more = len(problems) - _MOST_PROBLEMS
-    listed = [*problems[:_MOST_PROBLEMS], *([f"And {more:,} more rows like these."] if more > 0 else [])]
+    listed = [
+        *problems[:_MOST_PROBLEMS],
+        *([f"And {counted(more, 'more row')} like these."] if more > 0 else []),
+    ]
     raise InputFileError("The labels cannot be used:\n  " + "\n  ".join(listed), fix="Correct these rows.")

@@ -8,6 +8,7 @@ from modelgauge.comparison.pairing.item_columns import ABSENT
 from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.results import Sample
 from modelgauge.errors import RecordError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,5 +127,7 @@ def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: 
 
 def _chosen(sample: Sample | None) -> str:
     return (
-        "all items" if sample is None else f"{sample.size:,} of {sample.total:,} items by seed {sample.seed}"
+        "all items"
+        if sample is None
+        else f"{sample.size:,} of {counted(sample.total, 'item')} by seed {sample.seed}"
     )

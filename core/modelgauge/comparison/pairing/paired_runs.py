@@ -21,6 +21,7 @@ from modelgauge.data.results import Direction, known_directions
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -202,7 +203,7 @@ def _unfinished(side: Side) -> Iterator[str]:
     else:
         became = "was interrupted" if record.cancelled else "stopped early"
     yield (
-        f"Run {record.run_id} {became}: compared are its first {len(side):,} items{of}, which are not a sample. "
+        f"Run {record.run_id} {became}; compared: its first {counted(len(side), 'item')}{of}, not a sample. "
         f"{_to_go_on(run)}"
     )
 
@@ -241,7 +242,8 @@ class _Pair:
                 test=self._test,
                 candidate=self._label,
                 kind="targets",
-                name=f"contexts of {len(other):,} of {len(first):,} items paired by {KEYS.get(matched_by, matched_by)}",
+                name=f"contexts of {len(other):,} of {counted(len(first), 'item')} paired by "
+                f"{KEYS.get(matched_by, matched_by)}",
                 baseline=ids[0],
                 candidate_value=ids[1],
             )

@@ -21,6 +21,7 @@ from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
 from modelgauge.stats.comparisons.designs import design_effect, difference_stddev, discordant_shares
 from modelgauge.stats.comparisons.paired import correlation
 from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_variance
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -214,7 +215,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
     both = np.flatnonzero(scored.all(axis=0))
     if len(both) < 2:
         raise InvalidDataError(
-            f"Two items or more need a value of '{name}' in both --runs, and {len(both)} have one.",
+            f"Two items or more need a value of '{name}' in both --runs; {counted(len(both), 'has one', 'have one')}.",
             fix="Give runs on the same items, or plan with --rate or --stddev.",
         )
     repeats = [
@@ -233,7 +234,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         failure_rates=tuple((1 - scored.mean(axis=1)).tolist()),
         design_effect=_design_effect(values[1, both] - values[0, both], items.clusters, both),
         cost_usd=None if None in costs else sum(filter(None, costs)),
-        notes=(f"{alone:,} items that only one of the runs has are left out.",) if alone else (),
+        notes=(f"{counted(alone, 'item is', 'items are')} left out: not in both runs.",) if alone else (),
     )
 
 

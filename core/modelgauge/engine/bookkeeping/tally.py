@@ -9,6 +9,7 @@ from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
+from modelgauge.wording.phrases import counted
 
 _MOST_NAMED = 5
 _FAILED_AT = {"sut": "sut_errors", "annotator": "annotator_errors", "measure": "unscored"}
@@ -52,8 +53,7 @@ class CallTally:
     def repaid(self) -> Iterator[str]:
         """The notes of what a further run pays for again, since it is not in the cache."""
         for what, number in self.unkept.items():
-            calls = "1 call" if number == 1 else f"{number:,} calls"
-            yield f"Not cached, so that another run pays again: {calls} of {what}."
+            yield f"Not cached, so that another run pays again: {counted(number, 'call')} of {what}."
 
     def frozen(self) -> CallCounts:
         return of_valid(CallCounts, paid=self.paid, cached=self.cached)

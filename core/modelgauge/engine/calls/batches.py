@@ -9,6 +9,7 @@ from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.loop.together import settle
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.wording.phrases import counted
 
 _PATIENCE = 0.02
 
@@ -60,10 +61,12 @@ class BatchCollector:
                 responses = await self._deadlines.within(self._seconds, responses)
             if not isinstance(responses, list) or len(responses) != len(requests):
                 got = (
-                    f"{len(responses)} responses" if isinstance(responses, list) else type(responses).__name__
+                    counted(len(responses), "response")
+                    if isinstance(responses, list)
+                    else type(responses).__name__
                 )
                 raise InvalidResponseError(  # noqa: TRY301  raised for each request of the batch, as any failure is
-                    f"evaluate_batch of '{self._sut.uid}' returned {got} for {len(requests)} requests.",
+                    f"evaluate_batch of '{self._sut.uid}' returned {got} for {counted(len(requests), 'request')}.",
                     fix="Return a list with one response for each request, in their order.",
                 )
         except Exception as error:  # noqa: BLE001  each request of the batch raises it

@@ -10,6 +10,7 @@ from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import RunStoppedError
+from modelgauge.wording.phrases import counted
 
 _NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
 _NOBODY = Tally()  # a call outside of any pair: nobody's record says what it took
@@ -92,9 +93,9 @@ class Budget:
             RunStoppedError: a cap is reached.
         """
         if _is_spent(self.calls, self.max_calls):
-            raise _reached(f"{self.max_calls} calls", "--max-calls")
+            raise _reached(counted(self.max_calls or 0, "call"), "--max-calls")
         if _is_spent(self.tokens, self.max_tokens):
-            raise _reached(f"{self.max_tokens} tokens", "--max-tokens-total")
+            raise _reached(counted(self.max_tokens or 0, "token"), "--max-tokens-total")
         if _is_spent(self.cost, self.max_cost):
             raise _reached(f"${self.max_cost:g}", "--max-cost")
 

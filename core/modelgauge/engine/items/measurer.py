@@ -16,7 +16,7 @@ from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.stats.exact import exact_mean, pass_at_k
-from modelgauge.wording.phrases import a_thing
+from modelgauge.wording.phrases import a_thing, counted
 
 _PROCESSORS = os.cpu_count() or 1
 
@@ -162,7 +162,7 @@ def reducer(name: str, repeats: int) -> Reducer:
     k = int(match[1])
     if k > repeats:
         raise InvalidOptionError(
-            f"{name} needs at least {k} repeats, not {repeats}.", fix=f"Use --repeats {k} or more."
+            f"{name} needs at least {counted(k, 'repeat')}, not {repeats}.", fix=f"Use --repeats {k} or more."
         )
     return Reducer(name, lambda values: pass_at(k, values), repeats, k)
 

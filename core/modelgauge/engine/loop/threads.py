@@ -21,6 +21,7 @@ from modelgauge.engine.bookkeeping.failures import as_exception, of_author
 from modelgauge.engine.loop.deadlines import timed_out
 from modelgauge.engine.loop.together import settle
 from modelgauge.errors import RunStoppedError
+from modelgauge.wording.phrases import counted
 
 log = logging.getLogger(__name__)
 
@@ -261,7 +262,7 @@ class CallPool:
         """
         if self.abandoned >= self.most_abandoned:
             raise RunStoppedError(
-                f"{self.abandoned} calls hang in their threads and cannot be ended.",
+                f"{counted(self.abandoned, 'call hangs', 'calls hang')} in a thread and cannot be ended.",
                 fix="Give the SUT's client a time-out of its own, shorter than --timeout.",
             )
         call = _ThreadJob(function, argument, contextvars.copy_context(), self._loop.create_future(), seconds)

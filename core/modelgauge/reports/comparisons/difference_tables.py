@@ -15,7 +15,8 @@ from modelgauge.comparison.result import (
 from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
 from modelgauge.reports.comparisons.words import Unit, unit_of
-from modelgauge.reports.layout import cells, counted
+from modelgauge.reports.layout import cells
+from modelgauge.wording.phrases import counted
 
 NAMES = ("Test", "Measurement", "Candidate")
 _SIDES = ("baseline", "candidate")

@@ -10,6 +10,7 @@ from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.figures import figure, p_text
 from modelgauge.reports.comparisons.report import answers, differing, question
 from modelgauge.reports.comparisons.words import VERDICTS, unit_of
+from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)")
@@ -71,12 +72,13 @@ def markdown(
     if outcomes:
         lines += ["", *(f"- {_gate(one, plain)}" for one in outcomes if not one.passed)]
         passed = sum(one.passed for one in outcomes)
-        lines.append(f"- {passed:,} of {len(outcomes):,} gates passed.")
+        lines.append(f"- {passed:,} of {counted(len(outcomes), 'gate')} passed.")
     rows = comparison.comparisons[:_MOST_ROWS]
     lines += ["", f"| {' | '.join(_HEAD)} |", f"|{' --- |' * len(_HEAD)}"]
     lines += [f"| {' | '.join(map(plain, _cells(row, comparison.alpha)))} |" for row in rows]
     if len(rows) < len(comparison.comparisons):
-        lines += ["", f"{len(comparison.comparisons) - len(rows):,} more comparisons are left out."]
+        more = len(comparison.comparisons) - len(rows)
+        lines += ["", f"{counted(more, 'more comparison is', 'more comparisons are')} left out."]
     lines += ["", *(f"- {plain(text)}" for text in _flipped(comparison))]
     differs = [f"- {plain(text)}" for text in differing(comparison)]
     notes = [f"- {plain(note)}" for note in comparison.notes]

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from modelgauge.comparison.planning.plan import ComparisonDesign, ComparisonPlan, RepeatedDesign
 from modelgauge.data.figures import dollars, figure
-from modelgauge.reports.layout import Page, Style, counted
+from modelgauge.reports.layout import Page, Style
+from modelgauge.wording.phrases import counted
 
 _DESIGNS = {
     ("paired", "mcnemar_exact"): "same items: McNemar, exact",

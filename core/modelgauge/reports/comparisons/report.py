@@ -11,7 +11,8 @@ from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json, unit_of
-from modelgauge.reports.layout import Page, Style, counted, one_line
+from modelgauge.reports.layout import Page, Style, one_line
+from modelgauge.wording.phrases import counted
 
 _DETAILED = 6  # comparisons that are answered one by one, and candidates that are named in the question
 _MOST_OF_A_LINE = 2000  # characters: names may be of any length, and hold line breaks

@@ -13,7 +13,8 @@ from modelgauge.reports.comparisons.difference_tables import (
 )
 from modelgauge.reports.comparisons.interval_chart import TextAxis
 from modelgauge.reports.comparisons.words import VERDICTS, Unit, unit_of
-from modelgauge.reports.layout import Page, cells, counted, one_line
+from modelgauge.reports.layout import Page, cells, one_line
+from modelgauge.wording.phrases import counted
 
 _MOST_OF_A_LINE = 500
 _MANY = 12  # rows, from which on each must do with one line

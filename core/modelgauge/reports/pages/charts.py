@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from modelgauge.data.figures import figure
+from modelgauge.wording.phrases import counted
 
 _ROW, _MARGIN = 20, 7
 _BEYOND = 100  # pixels by which marks reach out of their row, as far as its cell shows them
@@ -161,7 +162,7 @@ def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, heig
         start = axis.low + place * (axis.high - axis.low) / bins
         about = f"{count:,} from {figure(start)} to {figure(start + (axis.high - axis.low) / bins)}"
         parts.append(column.format(_MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
-    ends = f"{len(values):,} values from {figure(min(values))} to {figure(max(values))}"
+    ends = f"{counted(len(values), 'value')} from {figure(min(values))} to {figure(max(values))}"
     return svg("histogram", f"Distribution of {ends}", width, height, parts)
 
 

@@ -17,6 +17,7 @@ from modelgauge.reports.comparisons.report import answers, facts, question
 from modelgauge.reports.comparisons.words import Unit, listed
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.phrases import counted
 
 _ARROW = " → "
 _NARROW = 110  # pixels of a chart in a cell of the matrix
@@ -70,7 +71,7 @@ def _listed_tests(runs: Sequence[RecordedRun]) -> str:
     """The tests of runs; of many the first ones, and how many more there are."""
     tests = [*dict.fromkeys(run.record.test_uid for run in runs)]
     more = len(tests) - _MOST_TESTS
-    return listed(tests if more < 2 else [*tests[:_MOST_TESTS], f"{more:,} more tests"])
+    return listed(tests if more < 2 else [*tests[:_MOST_TESTS], counted(more, "more test")])
 
 
 def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
-from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
+from modelgauge.wording.phrases import counted
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
@@ -164,7 +164,7 @@ def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str
     if comparison is not None:
         more = f" And {counted(comparison['others'], 'more run')}" if comparison["others"] else ""
         return f"{comparison['question']}{more}"
-    return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"
+    return runs[0].title if len(runs) == 1 else counted(len(runs), "run")
 
 
 def _hash(text: str) -> str:

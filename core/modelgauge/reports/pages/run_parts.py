@@ -16,12 +16,12 @@ from markupsafe import Markup
 from modelgauge.data.figures import dollars, duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
-from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import SECONDS, ItemTable
 from modelgauge.reports.pages.plots import bins_of, over_time, reliability, steps
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.phrases import counted
 
 _FEW = 5  # values: a measurement that has so few is no distribution to draw
 _LONGEST = 20_000  # characters of a manifest
@@ -124,7 +124,7 @@ def _confusion(items: str, table: ItemTable) -> Part | None:
     same = sum(counts[one, one] for one in classes)
     return Part(
         "Confusion",
-        f"{same:,} of {counts.total():,} answers end with the right one of {len(classes)} classes",
+        f"the right one of {len(classes)} classes at the end of {same:,} of {counted(counts.total(), 'answer')}",
         head=["right \\ answered", *columns],
         rows=rows,
         note="Read off the last line of each answer; the test may read answers in another way.",
@@ -237,9 +237,8 @@ def _limits(record: TestRecord) -> Part | None:
     for uid, changes in changed.items():
         limits = [one.limit for one in changes]
         cuts = sum(one.why in ("rate limited", "timed out") for one in changes)
-        words.append(
-            f"{uid} {min(limits):,} to {max(limits):,} calls at once{f', cut {cuts:,} times' if cuts else ''}"
-        )
+        cut = f", cut {counted(cuts, 'time')}" if cuts else ""
+        words.append(f"{uid} {min(limits):,} to {max(limits):,} calls at once{cut}")
         drawn = [(one.seconds, one.limit) for one in changes]
         charts.append((uid, steps(drawn, record.seconds or 0.0, "calls at once")))
         rows += [
@@ -287,7 +286,11 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
     folded = None
     if manifest and not without_texts:
         text = json.dumps(manifest, indent=2, ensure_ascii=False)
-        cut = f"\n… {len(text) - _LONGEST:,} more characters in run.json" if len(text) > _LONGEST else ""
+        cut = (
+            f"\n… {counted(len(text) - _LONGEST, 'more character')} in run.json"
+            if len(text) > _LONGEST
+            else ""
+        )
         folded = ("The whole manifest, run.json", f"{text[:_LONGEST]}{cut}")
     summary = ", ".join(f"{name} {_text(value)}" for name, value in [*set_to.items()][:4])
     return Part(

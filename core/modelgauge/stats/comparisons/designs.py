@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -127,7 +128,7 @@ def repeat_plans(
     counts = [*repeats]
     if not all(count >= 1 for count in (calls, *counts)):
         raise InvalidDataError(
-            f"{calls} calls and {counts} repeats cannot be planned.", fix="Give 1 or more."
+            f"{counted(calls, 'call')} with repeats={counts} cannot be planned.", fix="Give 1 or more."
         )
     return tuple(
         RepeatPlan(
@@ -150,6 +151,7 @@ def items_with_failures(n: int, *failure_rates: float) -> int:
     """
     if n < 0 or not all(0 <= rate < 1 for rate in failure_rates):
         raise InvalidDataError(
-            f"{n} items with failure rates {failure_rates} cannot be planned.", fix="Give rates below 1."
+            f"{counted(n, 'item')} with failure rates {failure_rates} cannot be planned.",
+            fix="Give rates below 1.",
         )
     return math.ceil(n / math.prod(1 - rate for rate in failure_rates) * (1 - 1e-12))

@@ -12,6 +12,7 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import binomial_sf
 from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -129,7 +130,7 @@ def tango_statistic(only_baseline: float, only_candidate: float, n: int, differe
     """
     if not (min(only_baseline, only_candidate) >= 0 and n >= 1 and only_baseline + only_candidate <= n):
         raise InvalidDataError(
-            f"{only_baseline} and {only_candidate} of {n} items are not counts.",
+            f"{only_baseline} and {only_candidate} of {counted(n, 'item')} are not counts.",
             fix="Give the items that only one system got right, and the number of all items.",
         )
     b = (2 * n - only_candidate + only_baseline) * difference - only_candidate - only_baseline

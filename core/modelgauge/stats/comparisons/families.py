@@ -7,6 +7,7 @@ from typing import NamedTuple
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import f_sf
 from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
+from modelgauge.wording.phrases import counted
 
 
 class MacroMean(NamedTuple):
@@ -76,7 +77,8 @@ def macro_mean(
         len(values) == len(stderrs) == len(shares) and all(map(math.isfinite, [*values, *errors, *shares]))
     ):
         raise InvalidDataError(
-            f"{len(values)} values, {len(stderrs)} standard errors and {len(shares)} weights have no mean.",
+            f"{counted(len(values), 'value')}, {counted(len(stderrs), 'standard error')} and "
+            f"{counted(len(shares), 'weight')} have no mean.",
             fix="Give a finite number of each for every test.",
         )
     if min([0.0, *errors, *shares]) < 0 or not sum(shares) > 0:

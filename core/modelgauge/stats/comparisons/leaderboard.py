@@ -12,6 +12,7 @@ from modelgauge.stats.intervals import (
     mean_error,
     power_of_two,
 )
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -116,7 +117,7 @@ def _checked(
     if array.ndim != 2 or min(array.shape) < 2 or (clusters is not None and len(clusters) != len(array)):
         raise InvalidDataError(
             f"Values of shape {array.shape} are not items of several systems"
-            + ("." if clusters is None else f" with {len(clusters)} cluster labels."),
+            + ("." if clusters is None else f" with {counted(len(clusters), 'cluster label')}."),
             fix="Give a row for each of two items or more, with a value of each of two systems or more.",
         )
     if not np.isfinite(array).all():

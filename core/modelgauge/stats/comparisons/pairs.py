@@ -12,6 +12,7 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.keys import Key, key_function
 from modelgauge.stats.measured import MeasuredItems
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -102,7 +103,7 @@ def aligned(
     if len(lengths) != 1 or before.ndim != 1 or not len(before):
         raise InvalidDataError(
             f"Values of shapes {before.shape} and {after.shape} are not pairs"
-            + ("." if clusters is None else f" with {len(clusters)} cluster labels."),
+            + ("." if clusters is None else f" with {counted(len(clusters), 'cluster label')}."),
             fix="Give one value of each system for each item, in the same order; `pairs_of` joins two runs.",
         )
     with np.errstate(over="ignore", invalid="ignore"):
@@ -120,7 +121,7 @@ def _by_id(items: MeasuredItems, name: str) -> dict[str | None, float]:
     values = dict(zip((item.test_item.id for item in having), having.column(name).tolist(), strict=True))
     if len(values) < len(having):
         raise InvalidDataError(
-            f"{len(having) - len(values)} items share their id with another, so that they cannot be paired.",
+            f"{counted(len(having) - len(values), 'item has', 'items have')} the id of another item.",
             fix="Give the items of a test ids that differ.",
         )
     return values

@@ -15,6 +15,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_quantile
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +96,7 @@ def mcnemar_power(
     discordant, difference = only_baseline + only_candidate, only_candidate - only_baseline
     if not (min(only_baseline, only_candidate) >= 0 and 0 < discordant <= 1 and n >= 1):
         raise InvalidDataError(
-            f"Shares of {only_baseline} and {only_candidate} of {n} items cannot be planned with.",
+            f"Shares of {only_baseline} and {only_candidate} of {counted(n, 'item')} cannot be planned with.",
             fix="Give the shares of items that only one system gets right, together above 0 and at most 1.",
         )
     level = _level(alpha, family)
@@ -140,7 +141,7 @@ def proportions_power(
     pooled = (baseline + candidate) / 2
     if not (min(baseline, candidate) >= 0 and max(baseline, candidate) <= 1 and 0 < pooled < 1 and n >= 1):
         raise InvalidDataError(
-            f"Rates of {baseline} and {candidate} of {n} items cannot be planned with.",
+            f"Rates of {baseline} and {candidate} of {counted(n, 'item')} cannot be planned with.",
             fix="Give rates from 0 to 1.",
         )
     limit = _z(1 - _level(alpha, family) / 2) * math.sqrt(2 * pooled * (1 - pooled) / n)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ def paired_repeat_variance(
     """
     if len(baseline) != len(candidate):
         raise InvalidDataError(
-            f"{len(baseline)} and {len(candidate)} items are not pairs.",
+            f"{len(baseline):,} and {counted(len(candidate), 'item')} are not pairs.",
             fix="Give the repeats of both systems for the same items, in the same order.",
         )
     before, after = _parts(baseline), _parts(candidate)

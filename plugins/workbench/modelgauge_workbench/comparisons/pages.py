@@ -11,6 +11,7 @@ from starlette.routing import Route
 from modelgauge.comparison.options import ALLOWED
 from modelgauge.errors import UsageError
 from modelgauge.reports.pages.run_page import SCRIPTS
+from modelgauge.wording.phrases import counted
 from modelgauge_workbench.comparisons.trends import show_trends
 from modelgauge_workbench.index.queries import run_before, run_of
 from modelgauge_workbench.index.scan import run_path
@@ -38,7 +39,7 @@ def show_comparison(request: Request) -> Response:
         return _against_last(request, rows[0])
     if not 2 <= len(rows) <= _MOST:
         raise UsageError(
-            f"{len(rows)} runs are chosen, and 2 to {_MOST} can be compared.",
+            f"{counted(len(rows), 'run is', 'runs are')} chosen, and 2 to {_MOST} can be compared.",
             fix="Choose runs in the list, and press 'compare'.",
         )
     rows.sort(key=lambda row: (row["key"] != baseline, row["began"], row["name"]))

@@ -17,6 +17,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar, line
 from modelgauge.reports.pages.plots import Plot
+from modelgauge.wording.phrases import counted
 from modelgauge_workbench.index.queries import options
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page
@@ -165,7 +166,10 @@ def _plot(plot: Plot, sut: str, points: Sequence[tuple[float, Point]]) -> Markup
     parts += [_link(one, [*dots]) for (_, one), *dots in zip(points, pressed, seen, strict=True)]
     first, last = (figure(one.estimate.value) for _, one in (points[0], points[-1]))
     return plot.drawn(
-        "plot", f"{len(points)} runs of {sut} over time, from {first} to {last}", parts, role="group"
+        "plot",
+        f"{counted(len(points), 'run')} of {sut} over time, from {first} to {last}",
+        parts,
+        role="group",
     )
 
 

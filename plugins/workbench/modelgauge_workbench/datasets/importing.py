@@ -13,6 +13,7 @@ from modelgauge.datasets.fields import NamedColumns, chosen_columns, claimed, is
 from modelgauge.datasets.rows import MARK, TEST_CASE, holds_test_cases, read_goldens, read_test_cases, row_of
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, table_of_bytes
+from modelgauge.wording.phrases import counted
 from modelgauge_workbench.safety import form_of
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ def _formulas(table: Table) -> Iterator[str]:
         if isinstance(value, str) and _FORMULA.match(value)
     ]
     if found:
-        like = "text looks like a formula" if len(found) == 1 else "texts look like formulas"
         yield (
-            f"{len(found):,} {like}, the first in {found[0]}. They stay texts here; a spreadsheet that opens an export "
-            "would compute them."
+            f"{counted(len(found), 'text looks like a formula', 'texts look like formulas')}, the first in {found[0]}. "
+            "They stay texts here; a spreadsheet that opens an export would compute them."
         )

@@ -12,9 +12,9 @@ from modelgauge.data.figures import between, figure
 from modelgauge.data.results import PASSED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
-from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.plots import bins_of, reliability
 from modelgauge.runs.ratings import HIGHEST, LOWEST
+from modelgauge.wording.phrases import counted
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 

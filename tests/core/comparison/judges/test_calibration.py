@@ -237,7 +237,7 @@ def test_missing_labels_are_counted_and_bounded():
     ]
     assert sut.scores[2].bounds == pytest.approx([one.suts[0].scores[2].value for one in ends])
     assert sut.scores[2].n == 290  # neither labelled nor unlabelled
-    assert any("10 of 80 rows have no label" in note for note in calibration.notes)
+    assert any("10 rows of 80 have no label" in note for note in calibration.notes)
 
 
 def test_an_answer_that_another_rater_labelled_is_not_missing():
@@ -272,7 +272,7 @@ def test_items_that_the_judge_did_not_score_are_in_no_score():
     sut = calibration.suts[0]
     assert (sut.n_items, sut.n_unscored, sut.n_labelled) == (20, 1, 6)
     assert calibration.agreements[0].n == 6
-    assert any("gave 1 items no score" in note for note in calibration.notes)
+    assert any("gave no score for 1 item;" in note for note in calibration.notes)
 
 
 def test_real_answers():

@@ -189,7 +189,7 @@ def test_rows_in_memory_are_read():
     [
         ("id,label\nx,1\n", r"line 1: there is no column 'item_id'\. The columns are: 'id', 'label'"),
         ("item_id,sut\nx,a\n", "there is no column 'label'"),
-        ("item_id,label\nx,1,2\ny\n", r"line 2: there are 3 cells.*\n.*line 3: there is 1 cell"),
+        ("item_id,label\nx,1,2\ny\n", r"line 2 has 3 cells.*\n.*line 3 has 1 cell"),
         ("", r"is empty"),
         ('item_id,label\nx,"1\n', "never closed"),
     ],

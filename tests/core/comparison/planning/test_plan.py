@@ -196,7 +196,7 @@ def test_items_that_failed_or_stand_in_one_run_only_are_counted():
     plan = plan_comparison(a, b)
     assert plan.assumed.items == 4
     assert plan.assumed.failure_rates == (0.25, 0.25)
-    assert plan.notes[0] == "1 items that only one of the runs has are left out."
+    assert plan.notes[0] == "1 item is left out: not in both runs."
     assert plan_comparison(a, b, failure_rate=0).assumed.failure_rates == (0, 0)
 
 
@@ -268,7 +268,7 @@ def test_wrong_numbers_name_the_option(options, words):
         (measured_run("b", dict.fromkeys(ITEMS)), {}, UnknownNameError, "no measurement in common"),
         (measured_run("b", {"x": {"length": 1.0}}), {}, UnknownNameError, "no measurement in common"),
         (measured_run("b", {"other": 1.0}), {}, RecordError, "--runs: .* no item in common"),
-        (measured_run("b", {"x": 1.0, "y": None, "z": None}), {}, InvalidDataError, "and 1 have one"),
+        (measured_run("b", {"x": 1.0, "y": None, "z": None}), {}, InvalidDataError, "1 has one"),
         (measured_run("b", ITEMS), {}, InvalidDataError, "differ by the same on all 3 items"),
         (B, {"measurement": "rihgt"}, UnknownNameError, "Did you mean 'right'"),
         (B, {"correlation": 0.5}, InvalidOptionError, "--correlation"),

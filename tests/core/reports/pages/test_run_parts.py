@@ -85,7 +85,7 @@ def test_a_confusion_counts_every_answer_and_leads_to_its_items(run):
     assert part.head == ["right \\ answered", "no", "yes", "other"]
     counts = [[int(cell.text) for cell in row[1:]] for row in part.rows]
     assert counts == [[16, 0, 4], [4, 12, 0]]
-    assert part.summary == "28 of 36 answers end with the right one of 2 classes"
+    assert part.summary == "the right one of 2 classes at the end of 28 of 36 answers"
     (wrong,) = [cell for row in part.rows for cell in row if cell.text == "4" and "other" not in cell.address]
     assert parse_qs(wrong.address[1:]) == {"run": ["0"], "is-target": ["yes"], "is-answered class": ["no"]}
 
@@ -129,7 +129,7 @@ def test_what_limits_did_is_told(run):
     )
     cut = run.record.replaced(concurrency={"paid": changes})
     part = _parts(type(run)(cut, run.folder))["Limits"]
-    assert part.summary == "paid 4 to 8 calls at once, cut 1 times"
+    assert part.summary == "paid 4 to 8 calls at once, cut 1 time"
     assert "<polyline" in part.charts[0][1]
 
 
