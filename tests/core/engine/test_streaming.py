@@ -73,7 +73,7 @@ def test_columns_are_in_order_and_say_what_is_missing(seen):
     assert seen(lambda m: m.names)[0] == "weight"
 
     def incomplete(measured):
-        with pytest.raises(InvalidDataError, match="5 of 11 items"):
+        with pytest.raises(InvalidDataError, match="5 items of 11 have"):
             measured.column("even")
         with pytest.raises(UnknownNameError, match="weight"):
             measured.column("wieght")
