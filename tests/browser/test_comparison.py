@@ -92,7 +92,7 @@ def test_the_first_screen_has_question_answer_and_differences(page):
 
 def test_numbers_lead_to_the_items_behind_them(page):
     page.get_by_role("region", name="Differences 1").get_by_role("link", name="25").click()
-    page.wait_for_function("document.querySelector('output').textContent === '25 of 60'")
+    page.locator("output:text-is('25 of 60')").wait_for()
     assert {"won"} == set(page.locator("tr[data-place] td:last-child").all_inner_texts())
     _choose(page, "show", "lost")
     assert _listed(page) == "5 of 60"
@@ -131,12 +131,12 @@ def test_an_item_opens_side_by_side_with_what_differs_marked(page, visit):
     assert new.locator("ins").all_inner_texts() == ["unknown"]
     assert "accuracy = 0" in new.inner_text()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q4')")
+    page.locator(".item h2:has-text('q4')").wait_for()
     other = visit(page.url)
     other.locator(".item h2").wait_for()
     assert other.locator(".item h2").inner_text() == "Item 5 q4"
     new.locator("h3 a").click()
-    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    page.locator('.run[data-run="1"]').wait_for()
     page.locator(".run:visible .item h2").wait_for()
     assert page.locator(".run:visible .item h2").inner_text() == "Item 5 q4"
 
@@ -148,7 +148,7 @@ def test_a_failed_item_opens_with_its_error(page):
 
 def test_other_measurements_have_items_of_their_own(page):
     _choose(page, "compare", "length")
-    page.wait_for_function("document.querySelector('.overview th.number:last-of-type')")
+    page.locator(".overview th.number:last-of-type").first.wait_for()
     page.get_by_role("columnheader", name="length").wait_for()
     assert _listed(page) == "60 of 60"
     _choose(page, "compare", "accuracy")
@@ -157,7 +157,7 @@ def test_other_measurements_have_items_of_their_own(page):
 
 def test_the_items_of_a_run_are_filtered_by_its_baseline(page):
     page.get_by_role("link", name="counting").nth(1).click()
-    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    page.locator('.run[data-run="1"]').wait_for()
     page.get_by_label("accuracy against old").select_option("lost")
     assert _listed(page) == "5 of 60"
     page.get_by_label("accuracy against old").select_option("different")
@@ -181,7 +181,7 @@ def test_three_systems_have_ranks_and_stand_beside_each_other(report, visit):
     assert matrix.get_by_role("img").first.get_attribute("aria-label").startswith("0.508, 95 % interval 0.3")
     assert _open(page).locator(".side").count() == 3
     matrix.get_by_role("link", name="0.508").first.click()
-    page.wait_for_function("!document.querySelector('.run[data-run=\"0\"]').hidden")
+    page.locator('.run[data-run="0"]').wait_for()
 
 
 def test_groups_are_parts_of_the_plot(visit, tmp_path):
@@ -223,7 +223,8 @@ def test_runs_that_are_not_compared_are_named_first_and_stand_above_the_items(re
     assert said.bounding_box()["y"] < page.get_by_role("region", name="Differences").first.bounding_box()["y"]
     assert runs.bounding_box()["y"] < page.get_by_text("Items side by side").bounding_box()["y"]
     said.get_by_role("link").click()
-    page.wait_for_function("document.querySelector('#runs').getBoundingClientRect().top < 300")
+    page.locator("#runs:target").wait_for()
+    assert page.locator("#runs").bounding_box()["y"] < 300
     assert runs.get_by_role("link", name="other_4").is_visible()
 
 

@@ -81,7 +81,7 @@ def test_whole_texts_are_searched(report, visit):
         report((_test(5), FakeSUT("long", lambda prompt: answer if "Question 3" in prompt.text else "no")))
     )
     page.locator("input[type=search]").fill("NEEDLE")
-    page.wait_for_function("document.querySelector('output').textContent === '1 of 5'")
+    page.locator("output:text-is('1 of 5')").wait_for()
     assert "Question 3" in page.locator("tr[data-place]").inner_text()
 
 
@@ -97,9 +97,9 @@ def test_an_item_opens_by_keyboard_and_has_an_address_of_its_own(page, visit):
     other.locator(".item h2").wait_for()
     assert other.locator(".item h2").inner_text() == "Item 2 q1"
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q2')")
+    page.locator(".item h2:has-text('q2')").wait_for()
     page.go_back()
-    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q1')")
+    page.locator(".item h2:has-text('q1')").wait_for()
     page.keyboard.press("Escape")
     assert page.locator(".item").is_hidden()
     assert page.locator(".table").is_visible()
@@ -141,10 +141,10 @@ def test_several_runs_begin_with_all_of_them(report, visit):
     assert rows.count() == 2
     assert "0 of 30" in rows.nth(1).inner_text()
     rows.nth(1).locator("a").click()
-    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    page.locator('.run[data-run="1"]').wait_for()
     assert page.locator("h1:visible").inner_text() == "counting on none"
     page.get_by_text("all 2 runs").locator("visible=true").click()
-    page.wait_for_function("!document.querySelector('.overview').hidden")
+    page.locator(".overview").wait_for()
 
 
 def test_without_texts_there_are_none(report, visit, tmp_path):
@@ -188,10 +188,10 @@ def test_charts_are_whole_on_a_narrow_screen(report, visit, place):
 
 def test_numbers_lead_to_the_items_behind_them(page):
     page.locator(".troubles a").click()
-    page.wait_for_function("document.querySelector('output').textContent === '1 of 30'")
+    page.locator("output:text-is('1 of 30')").wait_for()
     assert "Question 7" in page.locator("tr[data-place]").inner_text()
     page.locator("select[name=failure]").select_option("")
-    page.wait_for_function("document.querySelector('output').textContent === '30 of 30'")
+    page.locator("output:text-is('30 of 30')").wait_for()
 
 
 def test_parts_below_the_first_screen_open_and_are_printed(page):
@@ -267,7 +267,7 @@ def test_classes_lead_to_the_items_that_were_taken_for_others(classes_page, visi
     wrong = table.locator("tbody tr", has_text="yes").locator("td").first
     count = wrong.inner_text()
     wrong.locator("a").click()
-    page.wait_for_function(f"document.querySelector('.items output').textContent === '{count} of 60'")
+    page.locator(f".items output:text-is('{count} of 60')").wait_for()
     assert page.locator("select[name='is-answered class']").input_value() == "no"
     assert "$0.69" in page.locator("details", has_text="Tokens and cost").inner_text()
     page.locator("select[name=sort]").select_option("dollars>")

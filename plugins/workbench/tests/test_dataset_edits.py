@@ -1,10 +1,10 @@
 """Edits that are not saved, kept over a reload and a crash; edits of many rows at once, undone and redone."""
 
-import shutil
 import subprocess
 import time
 
 import pytest
+from browsers import program
 
 from modelgauge.data.test_cases import ConversationalGolden, Golden, LLMTestCase, Turn
 from modelgauge.datasets.dataset import EvaluationDataset
@@ -149,9 +149,9 @@ def browser_process(program, profile):
 
 def test_what_is_not_saved_survives_a_browser_that_is_killed(chromium, workbench, data_dir, tmp_path):
     EvaluationDataset([Golden("a")]).push("crash", data_dir=data_dir)
-    program, disk = shutil.which("chromium"), tmp_path / "Default" / "Local Storage" / "leveldb"
+    disk = tmp_path / "Default" / "Local Storage" / "leveldb"
     for begins in (True, False):
-        process, address = browser_process(program, tmp_path)
+        process, address = browser_process(program("chromium"), tmp_path)
         try:
             browser = chromium.browser_type.connect_over_cdp(address)
             page = browser.contexts[0].new_page()
