@@ -69,13 +69,13 @@ class RunnerOptions(RunOptionsDict, total=False):
 
 
 class Runner:
-    """Runs tests on SUTs, every test on every SUT.
+    """Runs each test on each SUT.
 
     Args:
         data_dir: where runs, cache and dependencies live; by default what the settings say, else `run_data`.
         plugins: what is installed; discovered when the first name needs it.
         secrets: where secrets come from; by default the environment and `secrets.toml`.
-        settings: what stands in for arguments that are not given; by default `modelgauge.toml` and the environment.
+        settings: defaults of arguments that are not given; by default `modelgauge.toml` and the environment.
         offline: never fetch data.
         dependencies: local files instead of declared data, by key or `TEST:KEY`.
         dependency_versions: versions that data must have, by key or `TEST:KEY`.
@@ -186,7 +186,7 @@ class Runner:
             A plan for each pair, test by test.
 
         Raises:
-            UsageError: as for `run`.
+            UsageError: see `run`.
             RunStoppedError: a test failed in making items.
         """
         return self.plan_works(self.resolver().works(_listed(tests), _listed(suts)))
@@ -289,7 +289,7 @@ def list_items(
     data_dir: str | Path | None = None,
     **options: Unpack[RunnerOptions],
 ) -> Iterator[TestItem]:
-    """The items that a run would measure, with their ids, in order; no SUT is asked.
+    """Return the items that a run would measure, with their ids, in order; no SUT is asked.
 
     Args:
         test: a uid or an object.
@@ -336,7 +336,7 @@ def _failing(what: str) -> Iterator[None]:
 
 
 def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRecord:
-    """Read a record back: nothing that it names is imported.
+    """Read a record; nothing that it names is imported.
 
     Args:
         path: a run's folder, its id or the beginning of it, `latest` for the newest, `latest~1` for the one before, its

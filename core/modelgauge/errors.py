@@ -100,7 +100,7 @@ class DefinitionError(UsageError, TypeError):
 
 
 class DependencyError(ModelGaugeError):
-    """External data that a test declares cannot be had."""
+    """External data that a test declares is not available."""
 
     exit_code = 2
 
@@ -129,7 +129,7 @@ class RecordError(UsageError):
 
 
 class BundleError(RecordError):
-    """A bundle is damaged, is not what its manifest says, or is not signed by whom it should be."""
+    """A bundle is damaged, differs from its manifest, or has no allowed signature."""
 
 
 class MissingResultError(UsageError, KeyError):
@@ -152,7 +152,7 @@ class RunStoppedError(ModelGaugeError):
 
 
 class NewRunNeededError(RunStoppedError):
-    """The run cannot do what it was asked for: only a new run that is asked for otherwise can, and never `resume`."""
+    """The run cannot do what was asked; a new run with other options can, `resume` cannot."""
 
 
 class CallError(ModelGaugeError):
@@ -176,7 +176,7 @@ class WorkerLostError(CallError):
 
 
 class CallTimeoutError(CallError):
-    """A call outlived its deadline."""
+    """A call took longer than its deadline."""
 
 
 class InvalidResponseError(CallError):
@@ -193,7 +193,7 @@ class SingleCompletionError(CallError):
 
 
 class RedactedAnswerError(CallError):
-    """A recorded answer cannot be measured again: a secret was taken out of it when it was written."""
+    """A recorded answer cannot be measured again: it held a secret, which was redacted."""
 
 
 class MissingAnswerError(CallError):

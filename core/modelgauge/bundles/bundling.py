@@ -100,7 +100,7 @@ class _Contents:
     Args:
         folder: gets them.
         redactor: knows the secrets.
-        remove: takes the texts out of an item's record; None where they stay.
+        remove: takes the texts out of an item's record; None if they stay.
         own: the user's cache.
 
     Attributes:

@@ -63,7 +63,7 @@ def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], reda
 
 
 def _entries(places: Iterable[CachePlace], keys: Iterable[str]) -> Iterator[tuple[str, Entry | None]]:
-    """The entry of each key; None where no cache has it."""
+    """The entry of each key; None if no cache has it."""
     with ExitStack() as stack:
         caches = [stack.enter_context(existing_cache(*place)) for place in dict.fromkeys(places)]
         for group in _groups(keys):

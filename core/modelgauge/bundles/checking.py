@@ -24,7 +24,7 @@ class Checked:
     Args:
         name: as the user gave it.
         findings: about the bundle.
-        signed_by: a sentence; None where it is not a bundle.
+        signed_by: a sentence; None if it is not a bundle.
         runs: the checks of the runs.
     """
 

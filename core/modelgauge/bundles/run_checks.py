@@ -228,7 +228,7 @@ def _check_results(
 
 
 def _number_of_items(record: TestRecord) -> int | None:
-    """How many items the run would have at its end; None where nobody knows."""
+    """How many items the run would have at its end; None if nobody knows."""
     counts = record.counts
     if counts.not_begun is not None:
         return counts.items + counts.not_begun

@@ -101,7 +101,7 @@ def _cannot_verify() -> UsageError:
 def _ssh_keygen(
     action: str, *arguments: str, of: Path | None = None
 ) -> "subprocess.CompletedProcess[bytes] | None":
-    """What `ssh-keygen -Y` says; None where it is not installed. It asks for a key's passphrase in the terminal."""
+    """What `ssh-keygen -Y` says; None if it is not installed. It asks for a key's passphrase in the terminal."""
     content = None if of is None else bytes_of(of, links=False)
     try:
         return subprocess.run(  # noqa: S603  what stands in a bundle is no argument

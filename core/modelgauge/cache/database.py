@@ -227,7 +227,7 @@ def _all_rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:
 
 
 def row_at(connection: sqlite3.Connection, rowid: int) -> StoredRow | None:
-    """The row of a number; without its parts where it is larger than any that we write; None where there is none."""
+    """The row of a number; without its parts where it is larger than any that we write; None if there is none."""
     try:
         found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
     except sqlite3.DataError:
@@ -319,7 +319,7 @@ def _says(error: sqlite3.Error, *words: str) -> bool:
 
 
 def file_at(path: Path) -> tuple[int, int] | None:
-    """The identity of the file that has a name now; None where there is none."""
+    """The identity of the file that has a name now; None if there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -33,7 +33,7 @@ class Difference(Frozen):
         part: which, in words.
         asked: its value in the request; None also where it is not there.
         cached: its value in the nearest entry; None also where it is not there.
-        absent: on which side it is not there; None where it is on both.
+        absent: on which side it is not there; None if it is on both.
     """
 
     part: str

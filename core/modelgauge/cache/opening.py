@@ -68,7 +68,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
 
 @contextmanager
 def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache | None]:
-    """Open a cache for as long as the block runs; None where there is none yet, and no folder is made.
+    """Open a cache for as long as the block runs; None if there is none yet, and no folder is made.
 
     Args:
         where: as in `open_cache`.

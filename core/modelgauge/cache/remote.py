@@ -33,8 +33,8 @@ _PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
 class RemoteCache(ABC):
     """A `ResponseCache` on a server. Subclasses define how to read and write the store.
 
-    All methods that subclasses implement run one at a time, whatever the thread, and only after `connect`. They raise
-    what their client raises. A store keeps bytes, into which it does not look.
+    The methods that subclasses implement are called one at a time, from any thread, and only after `connect`. They
+    raise what their client raises. A store keeps bytes unread.
 
     Args:
         url: where the store is, with what the client needs to reach it.
@@ -102,7 +102,7 @@ class RemoteCache(ABC):
 
     @abstractmethod
     def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """Names of the processes that hold leases, as far as they are known."""
+        """Return the known names of the processes that hold leases."""
 
     @abstractmethod
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:

@@ -46,7 +46,7 @@ class App:
         exit_code: what the program ends with unless an error ends it.
         run_file: the path and the text of the file of `modelgauge run`; None without one.
         plugin_commands: the commands that plugins add; None until they are asked for.
-        given: the settings that options of the command line named; None where one was not given.
+        given: the settings that options of the command line named; None if one was not given.
         stdout: where `--json` writes; None without it.
     """
 

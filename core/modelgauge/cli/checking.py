@@ -43,7 +43,7 @@ class Ability:
 
     Args:
         ability: what.
-        is_there: None where it was not asked for.
+        is_there: None if it was not asked for.
         detail: how, or why not.
     """
 

@@ -223,7 +223,7 @@ baseline_options = together(
 
 
 def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
-    """Take what `baseline_options` added out of a command's arguments; None where there is no baseline.
+    """Take what `baseline_options` added out of a command's arguments; None if there is no baseline.
 
     Raises:
         UsageError: a gate has no baseline.

@@ -166,7 +166,7 @@ def run_and_report(
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
-        baseline: compares the runs; None where there is nothing to compare them with.
+        baseline: compares the runs; None if there is nothing to compare them with.
         left_out: pairs that do not fit; `run` may add some.
     """
     from modelgauge.engine.run_files.folder import RunFolder
@@ -231,7 +231,7 @@ def show_plans(
         given: the command's arguments, with those of `report_options` and `--json`.
         runner: would run them.
         pairs: tests and SUTs.
-        baseline: as for `run_and_report`.
+        baseline: see `run_and_report`.
     """
     if given["output_file"] is not None:
         raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")

@@ -65,7 +65,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
         runs: of any tests and SUTs, each run once.
 
     Returns:
-        None where no two of them can be compared.
+        None if no two of them can be compared.
 
     Raises:
         RecordError: the items of a run cannot be read, or runs differ in what makes numbers comparable.

@@ -35,8 +35,8 @@ class _Values(NamedTuple):
     Args:
         before: (n,) the baseline's.
         after: (n,) the candidate's.
-        clusters: (n,) codes; None where every item stands for itself.
-        declared: the lowest and the highest possible value, infinite at an open end; None where they are not known.
+        clusters: (n,) codes; None if every item is its own cluster.
+        declared: the lowest and the highest possible value, infinite at an open end; None if they are not known.
     """
 
     before: "NDArray[np.float64]"

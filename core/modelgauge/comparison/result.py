@@ -46,7 +46,7 @@ class GroupDifference(Frozen):
         baseline_value: the baseline's mean.
         candidate_value: the candidate's mean.
         difference: candidate minus baseline.
-        stderr: of the difference; None where it is not known.
+        stderr: of the difference; None if it is not known.
         interval: the difference's 95 % confidence interval.
         interval_kind: its method.
     """
@@ -68,9 +68,9 @@ class MarginTest(Frozen):
         margin: in units of the measurement.
         interval: the difference's confidence interval with 1 - 2 alpha: of 90 % for 0.05.
         p_equivalent: that the difference is the margin or more, in either direction.
-        p_not_worse: that the candidate is worse by the margin or more; None where the direction is unknown.
+        p_not_worse: that the candidate is worse by the margin or more; None if the direction is unknown.
         equivalent: whether it is shown that the difference is smaller than the margin.
-        not_worse: whether it is shown that the candidate is not worse by the margin or more; None where the
+        not_worse: whether it is shown that the candidate is not worse by the margin or more; None if the
             direction is unknown.
     """
 
@@ -99,7 +99,7 @@ class MeasurementComparison(Frozen):
 
     Args:
         test: the test (or data set).
-        measurement: the measurement, with the reduction of repeats behind its name where that is not their mean.
+        measurement: the measurement, whose name ends with the reduction of repeats unless it is their mean.
         candidate: the label of the candidate.
         matched_by: the key by which items were paired: "id", "source", "name", "input", or a field of their context.
         n_paired: items that both systems have a value for.
@@ -111,9 +111,9 @@ class MeasurementComparison(Frozen):
         baseline_value: the baseline's mean over the paired items.
         candidate_value: the candidate's mean over the paired items.
         difference: candidate minus baseline.
-        stderr: of the difference, from the paired differences; None where they do not spread.
+        stderr: of the difference, from the paired differences; None if they do not spread.
         stderr_unpaired: as it would be on two separate samples of items.
-        correlation: of the two systems' values over the items; None where one system's are all equal.
+        correlation: of the two systems' values over the items; None if one system's are all equal.
         interval: the difference's 95 % confidence interval, not adjusted for the family.
         interval_kind: its method, such as "tango".
         p_value: two-sided, that the true difference is 0.
@@ -127,16 +127,16 @@ class MeasurementComparison(Frozen):
             the measurement has no known range.
         bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds, where items are missing.
         mde: the smallest true difference that such a comparison finds 4 times in 5.
-        n_clusters: how many independent clusters the items form; None where every item stands for itself.
+        n_clusters: how many independent clusters the items form; None if every item is its own cluster.
         direction: which values are better; None if the run does not say.
-        value_range: the lowest and the highest possible value; None where they are not known.
-        equivalence: equivalence and non-inferiority; None where no margin was given.
+        value_range: the lowest and the highest possible value; None if they are not known.
+        equivalence: equivalence and non-inferiority; None if no margin was given.
         groups: the differences by group, where groups were asked for.
-        p_interaction: that the difference is the same in all groups that have a standard error; None where fewer than
+        p_interaction: that the difference is the same in all groups that have a standard error; None if fewer than
             two have, or where clusters reach over several groups.
         p_interaction_adjusted: the same, adjusted for the family.
         groups_text: whether the difference is the same in all groups, as a sentence; None without groups.
-        repeats: the variance between items and within them; None where prompts were asked once.
+        repeats: the variance between items and within them; None if prompts were asked once.
         verdict: the verdict on the candidate.
         verdict_text: the same as a sentence.
     """
@@ -190,13 +190,13 @@ class MacroComparison(Frozen):
         candidate: the label of the candidate.
         tests: the tests.
         difference: the mean of their differences, all tests alike.
-        stderr: its standard error; None where that of a test is not known. For a test without a spread it is computed
+        stderr: its standard error; None if that of a test is not known. For a test without a spread it is computed
             from its interval.
         interval: its 95 % confidence interval, not adjusted.
         p_value: two-sided, that the true mean is 0, by the normal distribution.
         p_adjusted: `p_value` adjusted for the family by Holm's method.
         direction: which values are better; None if the runs do not say.
-        value_range: the lowest and the highest possible value; None where they are not known.
+        value_range: the lowest and the highest possible value; None if they are not known.
         verdict: the verdict on the candidate, on average.
         verdict_text: the same as a sentence.
     """
@@ -261,7 +261,7 @@ class Differing(Frozen):
         kind: "data", "targets", "reduction", "thresholds", "judge" or "test", which make numbers incomparable unless
             they are allowed; else "sut", "options", "plugins", "hyperparameters" or "sample".
         name: what differs, such as "temperature".
-        baseline: its value in the baseline's run; None where it has none.
+        baseline: its value in the baseline's run; None if it has none.
         candidate_value: its value in the candidate's run.
     """
 

@@ -117,7 +117,7 @@ class OptionInfo(NamedTuple):
         default: the value without the option; None if there is no fixed default.
         group: what it concerns; which groups there are says the class that has the option.
         values: what it may be; where the default is a tuple, what each part of it may be.
-        metavar: what stands for its value in the help of commands; None where no command has it.
+        metavar: what stands for its value in the help of commands; None if no command has it.
         flags: its names on the command line.
         help: what it means.
     """

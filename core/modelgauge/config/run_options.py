@@ -71,22 +71,22 @@ class RunOptions:
         runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
         cache: Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines
             share (postgresql://…, redis://…); by default `cache` in data_dir.
-        caching: False asks for every answer again, and keeps none.
+        caching: False asks for every answer again, and stores none.
         identifier: A name for this run.
-        hyperparameters: What the app that is measured was set to; JSON, for the record.
+        hyperparameters: The settings of the measured app; JSON, for the record.
         max_test_items: Measure only this many items, which the seed chooses; a smaller choice is part of a larger
             choice.
         seed: The seed of the choice of items.
-        item_range: Measure the items of these places only, the second left out: (0, 500) for the first 500. What a
-            process measures of a run that several share.
+        item_range: Measure only the items of these places, the second excluded: (0, 500) for the first 500. With it,
+            several processes share a run.
         repeats: Ask each prompt this many times, each time for a new answer.
         reduce: How the measurements of the repeats become one: mean, majority, max or pass@K.
         cluster: Make intervals that treat items with equal values in this field of their context, or column of the
             data set, as dependent. An item without the field is a cluster by itself.
         finite: Make intervals for the items of this test only, not for all items like these.
-        first_repeat: The number of the first repeat of all that is asked, judges too: what was answered for one number
-            is not taken from the cache for another.
-        sut_options: Laid over the options of each prompt.
+        first_repeat: The number of the first repeat of all calls, those of judges too. The cache answers a call only
+            with an answer to the same number.
+        sut_options: Options that override those of each prompt.
         executor: What works on the items: local (this process), processes (several on this machine), or the executor
             of a plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.
         workers: Number of workers; by default the executor chooses: processes has one for each processor.

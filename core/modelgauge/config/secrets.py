@@ -63,7 +63,7 @@ class SecretDescription:
 
     @property
     def name(self) -> str:
-        """`scope.key`: how the secret is called wherever its value may not stand."""
+        """`scope.key`: the name of the secret in all places where its value must not appear."""
         return f"{self.scope}.{self.key}"
 
     @property
@@ -117,7 +117,9 @@ class Secret:
 
     @classmethod
     def identity(cls) -> dict[str, str]:
-        """The JSON that stands for it in cache keys and records: its name, so that a new key pays nothing again."""
+        """The JSON of the secret in cache keys and records: its name, so that a new key for the server pays nothing
+        again.
+        """
         return {"secret": cls.description().name}
 
     def __repr__(self) -> str:
@@ -160,7 +162,7 @@ class RequiredSecret(Secret):
 
 
 class OptionalSecret(Secret):
-    """A secret that its owner can do without: `.value` is None where none was found."""
+    """A secret that its owner can do without: `.value` is None if none was found."""
 
     __slots__ = ()
 
@@ -238,7 +240,7 @@ class SecretStore:
                     self.redactor.add(name, spelling)
 
     def find(self, description: SecretDescription) -> str | None:
-        """The value of a secret without white space around it, None where it is nowhere or empty.
+        """The value of a secret without white space around it, None if it is nowhere or empty.
 
         Raises:
             SettingsError: `secrets.toml` is wanted and cannot be used; it is read once.

@@ -218,7 +218,7 @@ def _name_positional(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, A
 
 
 def _frozen_error(error: ValidationError, value: Frozen, name: str) -> InvalidDataError | None:
-    """The error of assigning a field of a frozen value; None where something else is wrong."""
+    """The error of assigning a field of a frozen value; None if something else is wrong."""
     if error.errors(include_url=False)[0]["type"] != "frozen_instance":
         return None
     cls = type(value)

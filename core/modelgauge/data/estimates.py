@@ -13,19 +13,19 @@ from modelgauge.data.responses import JsonObject
 
 
 class Estimate(Frozen):
-    """A value and how far it can be trusted.
+    """A value with its error bar and bounds.
 
     Args:
         value: the estimate.
         n: how many items it rests on.
-        stderr: its standard error; None where it cannot be known (one item, say, or values that are all equal).
+        stderr: its standard error; None if it cannot be known (one item, say, or values that are all equal).
         interval: its 95 % confidence interval, (low, high).
         bounds: (worst, best): the value if every missing item (it could not be scored, or a stopped run did not reach
             it) were worst, or best; None if the test declares no range for the measurement, or the number of missing
             items is unknown.
         reduction: how the repeats of an item became one number, where that is not their mean: "pass@2".
-        interval_kind: the method of the interval, such as "wilson"; None where there is no interval.
-        n_clusters: how many independent clusters the items form; None where every item stands for itself.
+        interval_kind: the method of the interval, such as "wilson"; None if there is no interval.
+        n_clusters: how many independent clusters the items form; None if every item is its own cluster.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("value", "n", "stderr", "interval", "bounds")
@@ -109,7 +109,7 @@ class _Numeric(Real):
 
 
 class Score(Frozen, _Numeric):
-    """A metric's judgement of one answer: a number that knows why.
+    """A metric's judgement of one answer: a number and its reason.
 
     It compares and calculates like its value: `score == 0.5`, `score + 1`, `max(scores)`; what is calculated is a
     plain number. Two scores are equal only where all their fields are.

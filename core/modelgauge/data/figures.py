@@ -54,7 +54,7 @@ def value_text(value: Any, plus_minus: str = "±") -> str:
 
 
 def interval_text(value: Any) -> str:
-    """The 95 % interval of a result; empty where it has none."""
+    """The 95 % interval of a result; empty if it has none."""
     if not isinstance(value, Estimate):
         return ""
     return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
@@ -98,7 +98,7 @@ def p_phrase(value: float, alpha: float) -> str:
 
 
 def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:
-    """Format the values that pass a threshold, with all digits: `≥ 0.7`; empty where there is no threshold.
+    """Format the values that pass a threshold, with all digits: `≥ 0.7`; empty if there is no threshold.
 
     Args:
         threshold: as it was given.

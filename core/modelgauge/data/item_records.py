@@ -55,7 +55,7 @@ class TestItemRecord(Frozen):
         binary: the measurements that were given as bool; their range is 0 to 1.
         repeat_measurements: those of each repeat that was measured, where each prompt was asked several times.
         failed_repeats: the other repeats.
-        digests: of the item as it was before secrets were taken out of the record; None where none were.
+        digests: of the item as it was before secrets were taken out of the record; None if none were.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
@@ -106,7 +106,7 @@ class TestItemExceptionRecord(Frozen):
         traces: what an observed app did until it failed: the last attempt of each use of it that did.
         measurements: what the test could measure all the same, where only some of its annotators failed.
         binary: those of them that were given as bool.
-        digests: of the item as it was before secrets were taken out of the record; None where none were.
+        digests: of the item as it was before secrets were taken out of the record; None if none were.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
@@ -154,7 +154,7 @@ def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, 
 
 
 def trace_of(completion: SUTCompletion) -> Trace | None:
-    """The trace of an observed app that gave a completion; None where its metadata holds none."""
+    """The trace of an observed app that gave a completion; None if its metadata holds none."""
     if TRACE not in completion.metadata:
         return None
     try:
@@ -236,7 +236,7 @@ def scored_without_answers(line: bytes, item: TestItem) -> TestItemRecord | None
         item: of the record.
 
     Returns:
-        The record without its interactions; None where the item failed.
+        The record without its interactions; None if the item failed.
     """
     if not line.startswith(_SCORED):
         return None

@@ -27,7 +27,7 @@ class _WithContext:
 
 
 class PromptWithContext(Frozen, _WithContext):
-    """A prompt, and what belongs to it but is not sent.
+    """A prompt, with context that is not sent to the SUT.
 
     Args:
         prompt: text or chat prompt; a str becomes a `TextPrompt`.

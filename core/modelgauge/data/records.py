@@ -80,20 +80,20 @@ class TestRecord(Frozen):
         repeats: how often each prompt was asked.
         reduction: how the measurements of repeats are combined, unless by their mean: "pass@2"; names of results end
             with it: `accuracy.pass@2`.
-        sample: which items were chosen; None where all were, and in records of versions that did not say.
+        sample: which items were chosen; None if all were, and in records of versions that did not say.
         prompts: how many prompts the items have; None if no SUT was asked, and in older records.
         distinct_prompts: how many of these differ, options included; equal prompts share an answer of the cache.
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
-        ranges: for measurements with a known range their lowest and highest possible value, None where there is no end;
+        ranges: for measurements with a known range their lowest and highest possible value, None if there is no end;
             None for all of them in records of versions that did not say.
         directions: which values are better, "higher" or "lower", for measurements with a known direction; None in
             records of older versions.
         annotators: how the annotators were made, by the test's names.
         judges: how the SUTs that an annotator asks were made, by its names.
         sut_options: what was laid over the options of all prompts.
-        cluster: the field by whose values items form clusters; None where each stands for itself.
+        cluster: the field by whose values items form clusters; None if each item is its own cluster.
         plugins: the versions of the plugins that made something, by distribution.
         thresholds: the thresholds by measurement; the result `NAME.passed` is the share of items that passed, `passed`
             the share that passed all.
@@ -163,7 +163,7 @@ class TestRecord(Frozen):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run's files; None where the record was read from a file of `--output-file`."""
+        """The folder of the run's files; None if the record was read from a file of `--output-file`."""
         return self._folder
 
     def iter_items(self) -> Iterator[ItemRecord]:
@@ -202,7 +202,7 @@ class TestRecord(Frozen):
         """The run as a data frame of pandas; see `to_arrow`.
 
         Args:
-            table: as for `to_arrow`.
+            table: see `to_arrow`.
 
         Raises:
             InvalidOptionError: there is no such table.
@@ -260,7 +260,7 @@ class TestRecord(Frozen):
         return typed(plain, cls)
 
     def measurement_of(self, name: str) -> str:
-        """The measurement that a result was made of: its name without the reduction behind it."""
+        """The measurement of a result: the result's name without the reduction at its end."""
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
 

@@ -101,7 +101,7 @@ class SUTCompletion(Frozen):
 
     Args:
         text: the answer, without the reasoning block.
-        reasoning: what the model thought; None where it does not say.
+        reasoning: what the model thought; None if it does not say.
         raw_text: the text as it came, where a reasoning block was split off.
         truncated_reasoning: the answer ended inside the reasoning block.
         top_logprobs: the most likely tokens, one entry a position.

@@ -32,7 +32,7 @@ Direction = Literal["higher", "lower"]
 """Which values of a measurement are better."""
 
 RecordedRange = Annotated[tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)]
-"""The lowest and highest possible value of a measurement, a list in JSON; None where there is no end."""
+"""The lowest and highest possible value of a measurement, a list in JSON; None if there is no end."""
 
 
 def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, RecordedRange]:
@@ -207,7 +207,7 @@ class CallCounts(Frozen):
 class Counts(Frozen):
     """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
-    `not_begun` are those that were never taken from the test; None where its items were not read to their end.
+    `not_begun` are those that were never taken from the test; None if its items were not read to their end.
     `partial` are those of the scored items of which some repeats failed, `failed_repeats` these repeats.
     `judge_calls` are the questions that annotators asked SUTs of their own. `unkept` are the paid calls of all three
     kinds that hold a secret, and so are not in the cache.

@@ -25,7 +25,7 @@ class Span(Frozen):
         name: the function, or the name that `observe` gave it.
         type: llm, retriever, tool, agent, or a word of the author's own.
         start: seconds since the trace began.
-        seconds: how long it took; None where it had not ended when the trace did.
+        seconds: how long it took; None if it had not ended when the trace did.
         input: the arguments by name, or what `update_current_span` set.
         output: what was returned or yielded, or what `update_current_span` set.
         error: the class and message of the exception that ended it.

@@ -78,7 +78,7 @@ MultiTurnParams = TurnParams
 
 
 class LLMTestCase(Exchange, WithMetadata):
-    """One use of an app: what went in, what came out, and what should have.
+    """One use of an app: its input, its output, and the expected output.
 
     Args:
         input: what the user asked.
@@ -189,7 +189,7 @@ class ConversationalTestCase(Conversation, WithMetadata):
     """One conversation of a user with an app.
 
     Args:
-        turns: at least one `Turn`; an `LLMTestCase` stands for two, its input and its actual output.
+        turns: at least one `Turn`; an `LLMTestCase` counts as two turns, its input and its actual output.
         chatbot_role: whom the app is to play.
         scenario: what the conversation is about.
         expected_outcome: how it should end.
@@ -221,7 +221,7 @@ class ConversationalTestCase(Conversation, WithMetadata):
 
 
 class Golden(Exchange, Editable, WithAdditionalMetadata):
-    """What to ask an app, and what is known of a good answer.
+    """A question for an app, and what is known of a good answer.
 
     The runtime fields (actual_output, retrieval_context, tools_called, token_cost, completion_time) can be
     given, with a warning: they belong to the test case that a run of the app makes of the golden.
@@ -273,7 +273,7 @@ class Golden(Exchange, Editable, WithAdditionalMetadata):
 
 
 class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
-    """What to talk about with an app, and how it should end.
+    """A scenario for a conversation with an app, and how it should end.
 
     Args:
         scenario: what the conversation is about; without it there must be turns. It is nothing that a user says, so a

@@ -107,7 +107,7 @@ class EvaluationDataset(Versioned):
 
     @property
     def is_multi_turn(self) -> bool:
-        """Whether it holds conversations; False where it holds nothing."""
+        """Whether it holds conversations; False if it holds nothing."""
         first = next(iter([*self._goldens[:1], *self._test_cases[:1]]), None)
         return isinstance(first, ConversationalGolden | ConversationalTestCase)
 
@@ -179,9 +179,9 @@ class EvaluationDataset(Versioned):
     def content_hash(self) -> str:
         """SHA-256 of all that the goldens say, in their order, as hexadecimal digits.
 
-        If there are no goldens, it is that of the test cases. What only a run of the app can say is left out; notes
-        (names, tags, comments, sources, metadata) are not. So it is the same for the same goldens from any type of
-        file, and differs after an edit or in another order.
+        If there are no goldens, it is that of the test cases. Fields that only a run of the app can fill are left out;
+        notes (names, tags, comments, sources, metadata) are included. So it is the same for the same goldens from any
+        type of file, and differs after an edit or in another order.
 
         Raises:
             InvalidDataError: a golden was edited in place and is not valid any more.
@@ -200,7 +200,7 @@ class EvaluationDataset(Versioned):
         Args:
             file_path: the file.
             name: of the data set; by default that of the file.
-            columns: as for `add_goldens_from_csv_file`, or `add_goldens_from_json_file`.
+            columns: see `add_goldens_from_csv_file`, or `add_goldens_from_json_file`.
 
         Raises:
             InputFileError: the name ends in something else, or the file cannot be read.
@@ -218,11 +218,11 @@ class EvaluationDataset(Versioned):
     ) -> None:
         """Add a golden for each row of a CSV file: all of them, or none if a row cannot be read.
 
-        Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless it is
-        quoted (`""`). A column `metadata` is read as `additional_metadata`; if a file has both, name the column to
-        read. Columns that are no field are kept in `custom_column_key_values`; what stands in a column without a name
-        is refused, except numbers of rows (0, 1, …) in the first. Rows with a scenario or turns (a JSON list) in place
-        of an input make conversational goldens.
+        Cells are unchanged texts ("NA" and "007" too); an empty cell is a field that is not given, unless it is quoted
+        (`""`). A column `metadata` is read as `additional_metadata`; if a file has both, name the column to read.
+        Other columns are kept in `custom_column_key_values`. Values in a column without a name are refused, except
+        numbers of rows (0, 1, …) in the first. Rows with a scenario or turns (a JSON list) in place of an input make
+        conversational goldens.
 
         Args:
             file_path: the file, whose first line names the columns.
@@ -248,8 +248,8 @@ class EvaluationDataset(Versioned):
         """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files.
 
         A list that is given as one text, as some tools write it, is split at its delimiter in CSV files (| for
-        contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one text. Of turns
-        and tools, what is no field is skipped, with one warning for the file.
+        contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one text. Unknown
+        fields of turns and tools are skipped, with one warning for the file.
         """
         self._add_goldens(*_read(file_path, "json", input_key_name=input_key_name, **columns))
 
@@ -282,8 +282,8 @@ class EvaluationDataset(Versioned):
     ) -> None:
         """Add a test case for each row of a CSV file, as `add_goldens_from_csv_file` adds goldens.
 
-        The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, where they
-        stand as one text, by | as those of goldens.
+        The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, one text with
+        all of them is split at |, as for goldens.
         """
         self._add_test_cases(*_read(file_path, "csv", input_col_name=input_col_name, **columns))
 
@@ -333,7 +333,7 @@ class EvaluationDataset(Versioned):
         file_name: str | None = None,
         include_test_cases: bool = False,
     ) -> Path:
-        """Write the goldens to a file, from which they are read as they are; what was there is replaced.
+        """Write the goldens to a file, from which equal goldens are read; an existing file is replaced.
 
         Args:
             file_type: csv, json or jsonl.

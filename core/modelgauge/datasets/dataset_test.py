@@ -46,7 +46,7 @@ class ItemsOfNumber:
 
 
 class DatasetTest(JudgedTest):
-    """Asks a SUT the inputs of a data set, and judges what it answers by metrics.
+    """Asks a SUT the inputs of a data set, and judges its answers by metrics.
 
     Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has
     `passed` where all its metrics passed. A metric whose threshold is None gives its score alone. What a member says of

@@ -96,7 +96,7 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 
 
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
-    """What a value says; None where it is a blank cell.
+    """What a value says; None if it is a blank cell.
 
     One text stands for a list of one, the name of a tool for the tool, and JSON for what it says.
 

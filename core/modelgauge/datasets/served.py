@@ -59,7 +59,7 @@ class ServedVersions:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty where there is no data set of this alias."""
+        """All versions, oldest first; empty if there is no data set of this alias."""
         return [Version.load(one) for one in self._ask(alias, "versions.json")["versions"]]
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:

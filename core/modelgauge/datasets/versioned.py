@@ -92,7 +92,7 @@ class Versioned:
             author: who changed it.
             parent: the number of the version that it replaces; by default the version that was pulled, or pushed,
                 last.
-            data_dir: as for `pull`.
+            data_dir: see `pull`.
 
         Returns:
             The version.

@@ -62,7 +62,7 @@ class DatasetStore(Protocol):
     """Where versions of data sets are kept: a folder, or a workbench that serves one."""
 
     def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty where there is no data set of this alias."""
+        """All versions, oldest first; empty if there is no data set of this alias."""
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
         """Return a version and its rows; without a number, the latest version."""
@@ -121,7 +121,7 @@ class VersionsFolder:
         return sorted(one.name for one in folders if _ALIAS.fullmatch(one.name))
 
     def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty where there is no data set of this alias.
+        """All versions, oldest first; empty if there is no data set of this alias.
 
         Raises:
             RecordError: the list of versions is damaged, or the folder is a link.

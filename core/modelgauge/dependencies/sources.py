@@ -98,8 +98,7 @@ class ExternalData(ABC):
             progress: may be called as bytes come: `progress(so_far, in_all_or_None)`.
 
         Raises:
-            Exception: whatever went wrong; the store reports it with the names of the test and the
-                dependency.
+            Exception: any failure; the store reports it with the names of the test and the dependency.
         """
 
     @property
@@ -117,8 +116,9 @@ class ExternalData(ABC):
         return "data"
 
     def local_path(self) -> Path | None:
-        """Where the raw data lies on this machine already: it is read there, never copied. None if it is
-        fetched."""
+        """The path of raw data that is on this machine already: it is read there, never copied. None if it is
+        fetched.
+        """
         return None
 
     def steps(self) -> UnpackSteps:

@@ -73,10 +73,10 @@ class WorkDescription(Frozen):
         dependency_versions: content hashes of the test's data.
         dataset: the data set that the items are of.
         annotators: how they were made, by the test's names.
-        judges: how the SUTs that an annotator asks were made, by its names; None where an older version wrote it.
+        judges: how the SUTs that an annotator asks were made, by its names; None if an older version wrote it.
         thresholds: of the test.
-        ranges: of measurements, as the test declares them; None where an older version wrote it.
-        directions: of measurements, as far as they are known; None where an older version wrote it.
+        ranges: of measurements, as the test declares them; None if an older version wrote it.
+        directions: of measurements, as far as they are known; None if an older version wrote it.
         own_methods: those of `choose_annotators` and `aggregate_measurements` that the test defines itself; None where
             an older version wrote it.
         options: of the run, as `RunOptions.recorded` gives them.

@@ -68,7 +68,7 @@ class RecordedItems:
             offset += len(line)
 
     def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
-        """The items that a test makes now, each with the place of its line; None where there is none.
+        """The items that a test makes now, each with the place of its line; None if there is none.
 
         Raises:
             RecordError: at the end, where the test does not make an item of the journal any more.
@@ -103,7 +103,7 @@ class EarlierSessions:
         redact: as the journal was written.
         began: when the first session began.
         manifest: of the run; empty for a new one.
-        totals: what the earlier sessions used; None where nobody kept count.
+        totals: what the earlier sessions used; None if nobody kept count.
         concurrency: how the limits changed in the earlier sessions, as far as they ended.
     """
 

@@ -72,7 +72,7 @@ class Standing(NamedTuple):
         cached: answers that were not paid.
         errors: items that failed.
         cost: US dollars that SUTs reported.
-        oldest: seconds that the oldest call under way has taken; None where there is none.
+        oldest: seconds that the oldest call under way has taken; None if there is none.
     """
 
     done: int

@@ -34,7 +34,7 @@ _MOST_REASONS = 3
 _CHARACTERS_OF_A_TOKEN = 4
 
 Kept = Callable[[str], str | None]
-"""Gives the stored text under a digest; None where there is none."""
+"""Gives the stored text under a digest; None if there is none."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Planner:
 
     Args:
         options: as for the run.
-        kept: looks into the run's cache; None where nothing is cached.
+        kept: looks into the run's cache; None if nothing is cached.
     """
 
     def __init__(self, options: RunOptions, kept: Kept | None) -> None:
@@ -122,7 +122,7 @@ class _Calls:
     """Calls of one object in one work: which are known, and how many would be sent.
 
     Args:
-        keys: None where nothing of the object is cached.
+        keys: None if nothing of the object is cached.
         codec: reads its stored responses.
         kept: gives their texts.
         seen: the calls that the command sends before; all its pairs share it.

@@ -230,7 +230,7 @@ class Switchboard:
         """Open a target's object, unless it is open; the same task must close it.
 
         Returns:
-            Why it cannot be opened; None where it could.
+            Why it cannot be opened; None if it could.
         """
         owner = target.owner
         if id(owner) in self._opened:

@@ -168,7 +168,7 @@ class TotalsFile:
 
 
 def read_totals(folder: RunFolder) -> Totals | None:
-    """Read the totals of a run; None where an older version wrote none, or a kill came before the first.
+    """Read the totals of a run; None if an older version wrote none, or a kill came before the first.
 
     Raises:
         RecordError: the file is damaged.

@@ -19,7 +19,7 @@ class Workers:
         process: works on an item until its record is queued for the journal.
         writer: is waited for while too much is queued.
         window: most workers at once.
-        stop: stops the source; gets the error after which no call may be sent, None where the run is interrupted.
+        stop: stops the source; gets the error after which no call may be sent, None if the run is interrupted.
     """
 
     def __init__(

@@ -56,11 +56,11 @@ def assert_test(
 
     Raises:
         AssertionError: a metric failed; the message names each failing metric with its reason.
-        ValueError: the arguments are not those of one of the two modes.
+        ValueError: the arguments fit neither of the two modes.
         MissingParameterError: the case lacks what a metric needs; with `modelgauge test run --ignore-errors` that is an
             AssertionError too.
         CallError: a metric gave no score, since its judge failed.
-        Exception: what the app raised; what it did until then stands in the record of the run.
+        Exception: what the app raised; the spans until then are in the record of the run.
     """
     __tracebackhide__ = True
     session = begun = None

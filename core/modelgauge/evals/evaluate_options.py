@@ -187,7 +187,7 @@ class TestRunOptions:
     command_file: str | None = None
 
     def command_line(self) -> list[str] | None:
-        """The command line of `modelgauge test run`; None where pytest was called directly."""
+        """The command line of `modelgauge test run`; None if pytest was called directly."""
         return (
             None
             if self.command_file is None

@@ -27,10 +27,10 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
         def hyperparameters():
             return {"temperature": 1, "chunk size": 500}
 
-    The function is called once, here, so that a mistake in it is found where it stands.
+    The function is called once, at its definition, so that a mistake in it shows there.
 
     Args:
-        function: returns a dict, which may be empty; what is decorated, where there are no parentheses.
+        function: returns a dict, which may be empty; the decorated function, if there are no parentheses.
         hyperparameters: further ones by name (model, prompt_template); what the function returns goes before.
 
     Raises:

@@ -24,9 +24,9 @@ class MetricData:
 
     Args:
         name: of the metric.
-        score: None where it could not judge.
-        threshold: what the score is compared with; None where with nothing.
-        success: whether it is good enough; never where there is no score, and None where there is no threshold.
+        score: None if it could not judge.
+        threshold: what the score is compared with; None if with nothing.
+        success: whether it is good enough; never where there is no score, and None if there is no threshold.
         higher_is_better: the direction.
         reason: why, for people.
         breakdown: named parts of the score.
@@ -52,7 +52,7 @@ class MetricData:
 
     @property
     def failure(self) -> str | None:
-        """Why the case does not pass the metric, in a sentence; None where it passes, or there is no threshold."""
+        """Why the case does not pass the metric, in a sentence; None if it passes, or there is no threshold."""
         if self.success is not False:
             return None
         where = "" if self.component is None else f" in '{self.component}'"
@@ -74,8 +74,8 @@ class TestResult:
         test_case: what was judged.
         metrics_data: the outcome of each metric; skipped metrics are left out.
         spans: the spans of an observed app.
-        error: why it could not be judged; None where it was.
-        raised: what the app raised instead of an answer; None where it answered.
+        error: why it could not be judged; None if it was.
+        raised: what the app raised instead of an answer; None if it answered.
         item_id: of its item in the record.
     """
 

@@ -90,7 +90,7 @@ class SessionSecrets(SecretStore):
         ]
 
     def _problem(self, description: SecretDescription) -> str | None:
-        """Why a secret is found no more; None where it is."""
+        """Why a secret is found no more; None if it is."""
         try:
             found = self.find(description)
         except SettingsError as error:
@@ -325,7 +325,7 @@ class Session:
 
         Args:
             collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
-                None where it came to its end.
+                None if it came to its end.
         """
         self._stop()
         cases = Cases.of(self._run.events(), self._run.items())

@@ -31,7 +31,7 @@ class SessionCase:
         test: the id of the test that called it.
         repeated: the same, without the repeat.
         repeat: which of the times it is that the test is run, from 0.
-        item: its record; None where it was not judged, since its process ended.
+        item: its record; None if it was not judged, since its process ended.
         declared: thresholds, ranges and directions of its measurements, by their names.
         notes: what a reader should know of it.
         display: what is shown of it, as JSON; None if its process died before the case was judged.

@@ -188,7 +188,7 @@ class SessionRun:
             cases: at least one.
             notes: what a reader should know, beside what the cases say.
             collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
-                None where it came to its end.
+                None if it came to its end.
 
         Returns:
             What is shown at the end of the session.

@@ -50,7 +50,7 @@ _opening = threading.RLock()
 
 
 def lock(path: Path, mode: str = "rb", patience: float = 0.0) -> IO[bytes] | None:
-    """Lock a file, until what is returned is closed; None where somebody else holds the lock.
+    """Lock a file, until what is returned is closed; None if somebody else holds the lock.
 
     Args:
         path: of the file. It is opened for the lock alone, and read and written through descriptors of their own.
@@ -89,7 +89,7 @@ class Turns:
             _files.add(self._file)
 
     def begin(self) -> bool:
-        """Take the lock; return False where somebody else holds it."""
+        """Take the lock; return False if somebody else holds it."""
         return _taken(self._file)
 
     def end(self) -> None:

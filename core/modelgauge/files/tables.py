@@ -30,7 +30,7 @@ class SourceRow:
 
     Args:
         place: where it is, for messages.
-        values: by column; None where the row has nothing there.
+        values: by column; None if the row has nothing there.
         problem: why it cannot be read, and has no values; or what of it stands in a column without a name.
     """
 
@@ -67,7 +67,7 @@ class Table:
         return _columns_are(self.columns) + ("" if delimiter is None else f" {_say_delimiter(delimiter)}")
 
     def likely_delimiter(self) -> str | None:
-        """What separates the cells where a CSV file seems to have one column only; None where it has more."""
+        """What separates the cells where a CSV file seems to have one column only; None if it has more."""
         if not self.cells_are_text or len(self.columns) != 1:
             return None
         return next((one for one in _DELIMITERS if one in self.columns[0]), None)

@@ -31,7 +31,7 @@ class Asker(Protocol):
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
 judged_cost: ContextVar[float | None] = ContextVar("modelgauge_judged_cost", default=None)
-"""The cost in US dollars of the completion whose request is made now; None where its SUT reports none."""
+"""The cost in US dollars of the completion whose request is made now; None if its SUT reports none."""
 
 
 class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
@@ -77,7 +77,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
         return await self._asker().ask(self, self._asked_name(name), asked)
 
     def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
-        """The capabilities of one of the SUTs of `get_suts`, also where only its uid is known.
+        """Return the capabilities of a SUT of `get_suts`, even if only its uid is known.
 
         Raises:
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
@@ -148,7 +148,7 @@ def request_of(
         annotator: makes it.
         prompt: what was asked.
         completion: what is judged.
-        cost: in US dollars; None where the SUT does not say.
+        cost: in US dollars; None if the SUT does not say.
     """
     token = judged_cost.set(cost)
     try:
@@ -158,7 +158,7 @@ def request_of(
 
 
 def cost_of_each(usage: Usage | None, completions: int) -> float | None:
-    """An equal share of a response's cost for each completion; None where the SUT does not say.
+    """An equal share of a response's cost for each completion; None if the SUT does not say.
 
     Args:
         usage: of the response.

@@ -61,8 +61,8 @@ class Identified:
         cache_identity: stands in the cache key instead of `module:qualname`, so that a class can move. A
             subclass does not inherit it: two classes must not share answers.
         cache_version: raise it when behaviour changes for the same request (a changed default included).
-        cacheable: False where equal requests may not share an answer.
-        is_cheap: True where asking again costs next to nothing: then nothing is cached, and a run need not
+        cacheable: False if equal requests may not share an answer.
+        is_cheap: True if asking again costs next to nothing: then nothing is cached, and a run need not
             remark on it.
         identity_excludes: names of constructor arguments that do not change any answer (a progress callback,
             say).
@@ -130,7 +130,7 @@ class Identified:
         return {"made": parts, "with": {name: one.identity() for name, one in (asked or {}).items()}}
 
     def why_uncacheable(self, asked: "Mapping[str, Identified] | None" = None) -> str | None:
-        """Why calls of this object cannot be cached; None where they can.
+        """Why calls of this object cannot be cached; None if they can.
 
         Args:
             asked: the SUTs that a judge asks, by its own names.
@@ -272,7 +272,7 @@ def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, insp
 
 
 def _plainly_passed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments by name where they plainly fit; None where the slow `Signature.bind` must decide."""
+    """Arguments by name where they plainly fit; None if the slow `Signature.bind` must decide."""
     by_position, known, required = _parameters(cls)
     passed = {**dict(zip(by_position, args, strict=False)), **kwargs}
     is_plain = len(passed) == len(args) + len(kwargs) and required <= passed.keys() <= known

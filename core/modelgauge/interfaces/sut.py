@@ -136,7 +136,7 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
             "many_calls", which the engine makes, each for a prompt without `num_completions`. "auto" finds out:
             many, once a response has one completion where several were asked for, or `evaluate` raises
             `SingleCompletionError`.
-        split_reasoning: False where `<think>` blocks shall stay in the text.
+        split_reasoning: False if `<think>` blocks shall stay in the text.
         max_concurrency: most calls at once; None leaves it to the engine.
         batch_size: for `evaluate_batch`: most requests in a batch.
     """

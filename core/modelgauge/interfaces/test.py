@@ -37,7 +37,7 @@ class PromptResponseTest(Identified):
             and `passed`, for all; they are computed if `measure_quality` does not return them. An item without the
             measurement does not pass. A run in which an item does not pass exits with 1.
         record_notes: what else a reader of the record should know of the items.
-        measure_in_thread: True where `measure_quality` takes long: then it runs in threads, in as many at once as the
+        measure_in_thread: True if `measure_quality` takes long: then it runs in threads, in as many at once as the
             machine has processors.
     """
 
@@ -111,7 +111,7 @@ class PromptResponseTest(Identified):
         """Make the result of the measurements: by default the mean of each, with its error bar.
 
         Where nothing was measured it is not called, and the result is empty; where only failed items were measured in
-        part, `items` is empty, and `items.having(name)` is not. Items are read from the journal, so that texts which
-        held a secret stand here without it; `measure_quality` gets them as they came.
+        part, `items` is empty, and `items.having(name)` is not. Items are read from the journal, where secrets are
+        redacted; `measure_quality` gets the texts unchanged.
         """
         return stats.mean_of_each(items)

@@ -141,7 +141,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         asks_nobody: `score` never asks a judge: a `model` has no effect. A class that replaces an inherited
             `score` does not inherit it either.
         is_cheap: a score is computed each time, from what the judges answered: their answers are kept, so a change
-            in `score` shows at once and pays for no call again. Say False where `score` itself costs
+            in `score` shows at once and pays for no call again. Say False if `score` itself costs
             something (a local model): then scores are kept, too.
         cache_version: with `is_cheap = False`, raise it where kept scores are out of date.
 

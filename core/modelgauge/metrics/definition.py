@@ -380,7 +380,7 @@ def name_of(cls: type, uid: str, default: str) -> str:
 
 
 def _name_in_uid(uid: str) -> str | None:
-    """The option `name` of a uid such as `g_eval?name=Kindness&criteria=…`; None where there is none."""
+    """The option `name` of a uid such as `g_eval?name=Kindness&criteria=…`; None if there is none."""
     for option in uid.partition("?")[2].split("&"):
         key, _, value = option.partition("=")
         if key == "name" and value:

@@ -108,7 +108,7 @@ class GEval(JudgeMetric):
     it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth; where it says 7.5, it is asked
     once more, and then the case has no score. If the judge has log-probabilities, the grade is the mean of all
     possible grades, weighted by their probabilities. In `strict_mode` the judge's own score counts, and only 10 is
-    perfect. The breakdown has the `weighted_score`, which is None where nothing was weighted.
+    perfect. The breakdown has the `weighted_score`, which is None if nothing was weighted.
 
     Args:
         name: what the metric is called in reports.
@@ -116,9 +116,9 @@ class GEval(JudgeMetric):
         evaluation_steps: how to find out, step by step.
         evaluation_params: the fields of the test case that the judge sees, and that a case must have; by
             default the input and the actual output.
-        rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores than
-            these, and a grade is still a tenth of the score. DeepEval stretches a rubric that does not span 0 to 10;
-            the log warns of this once.
+        rubric: what the scores mean, in ranges that do not overlap. The judge then gives no other scores than these,
+            and a grade is still a tenth of the score. DeepEval stretches a rubric that does not span 0 to 10; the log
+            warns of this once.
         logprobs: whether to ask the judge for log-probabilities; by default, if it declares
             `ProducesPerTokenLogProbabilities`, and until it answers without them. With True, an answer without
             them is an error.

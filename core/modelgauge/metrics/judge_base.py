@@ -55,7 +55,7 @@ class Extract:
     Args:
         instructions: what to list; a text, or a file with one.
         shows: the fields of the test case that it is to be found in.
-        settings: the metric's own attributes that the instructions name: `domain` stands for `$domain`.
+        settings: the metric's own attributes that the instructions name: `domain` replaces `$domain`.
     """
 
     instructions: Instructions
@@ -75,7 +75,7 @@ class Judge:
         settings: see `Extract`.
 
     Raises:
-        DefinitionError: there are no verdicts, or their words are not in small letters.
+        DefinitionError: there are no verdicts, or their words are not in lower case.
     """
 
     instructions: Instructions
@@ -106,7 +106,7 @@ class Procedure:
         judge: how they are judged.
         reduce: computes the score from the worths of the verdicts, at least one, in the order of the items. By default
             it is their mean: the share of good items, where a verdict is worth 1 or 0.
-        empty: the score where there are no items.
+        empty: the score if there are no items.
         needs: names of lists of the test case; if one of them is empty, the score is `empty`, and the judge is not
             asked.
     """
@@ -265,8 +265,8 @@ class JudgeMetric(Metric):
     ) -> tuple[ReplyT, SUTCompletion]:
         """Ask the judge as `asked` does, and return the completion too, which may have log-probabilities.
 
-        A judge that produces structured output gets the shape as a schema too. Its reply is read like any
-        other's: a server that ignores the schema, and a reply that breaks off, are no special cases.
+        A judge that produces structured output gets the shape as a schema too. Its reply is read like any other reply,
+        since servers may ignore the schema and replies may break off.
         """
         if ProducesStructuredOutput in self.sut_capabilities(JUDGE):
             options = options.replaced(response_schema=shape.schema)

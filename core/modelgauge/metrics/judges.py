@@ -44,7 +44,7 @@ _default: ContextVar[JudgeLike | None] = ContextVar("modelgauge_default_judge", 
 
 @contextmanager
 def judging_by_default(judge: JudgeLike | None) -> Iterator[None]:
-    """Make a judge the default of all metrics that name none; it goes before the settings.
+    """Make a judge the default of all metrics without a judge; it overrides the settings.
 
     Args:
         judge: a uid, a SUT or a function; None changes nothing.

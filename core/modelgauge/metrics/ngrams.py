@@ -80,7 +80,7 @@ class ChrFMetric(ReferenceMetric):
         word_order: n-grams of words in addition to those of characters; 2 makes it chrF++.
 
     Raises:
-        InvalidOptionError: `word_order` is no such number.
+        InvalidOptionError: `word_order` is not one of these numbers.
     """
 
     def __init__(

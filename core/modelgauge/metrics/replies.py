@@ -124,7 +124,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 STATEMENTS = Shape(
     Statements,
-    '{"statements": [TEXT, TEXT, …]}\nThe list is empty where there is nothing to list.',
+    '{"statements": [TEXT, TEXT, …]}\nThe list is empty if there is nothing to list.',
     _object(statements=_list(_TEXT)),
 )
 STEPS = Shape(Steps, '{"steps": [TEXT, TEXT, …]}', _object(steps=_list(_TEXT)))

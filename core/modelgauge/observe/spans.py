@@ -85,7 +85,7 @@ def marked(function: F, observation: Observation) -> F:
 
 
 def observation_of(function: Any) -> Observation | None:
-    """The observation of a function; None where its calls make no spans.
+    """The observation of a function; None if its calls make no spans.
 
     Args:
         function: a function, a method, a partial, an object that is called, or a wrapper around one of these.
@@ -250,7 +250,7 @@ class Use(Recording):
     Args:
         name: of the span for the use itself.
         inputs: of this span.
-        app: how the app's own calls become spans; None where it is not observed.
+        app: how the app's own calls become spans; None if it is not observed.
     """
 
     def __init__(self, name: str, inputs: dict[str, Any], app: Observation | None) -> None:

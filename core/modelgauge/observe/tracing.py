@@ -41,7 +41,7 @@ def observe(
     """Make each call of a function a span: a plain or async function, or a generator of either kind.
 
     Args:
-        function: what is decorated, where `@observe` stands without parentheses.
+        function: the decorated function, if `@observe` has no parentheses.
         type: llm, retriever, tool, agent, or a word of your own.
         metrics: judge the span's own test case: objects, or uids.
         name: of the span; the function's by default.
@@ -86,7 +86,7 @@ def observe(
 
 
 def in_this_trace(function: F) -> F:
-    """Return a function that, called in another thread, still belongs to the span in which this is called.
+    """Wrap a function so that its calls in another thread belong to the current span.
 
     Tasks of asyncio and `asyncio.to_thread` know their span by themselves. Threads that an app starts do not, and
     what is observed in them is lost: `threading.Thread(target=in_this_trace(work))`,
@@ -260,7 +260,7 @@ def update_current_span(
         name: of the span.
         metadata: added to what is there.
         tags: for grouping.
-        metrics: beside those of `@observe`.
+        metrics: in addition to those of `@observe`.
         of_case: fields of the span's own test case, see `CaseFields`.
 
     Raises:
@@ -373,7 +373,7 @@ def _is_list(value: Any) -> bool:
 
 
 def collect_traces() -> AbstractContextManager[list[Trace]]:
-    """Record what the observed functions inside do; the list is filled when the block ends.
+    """Record the traces of observed functions in a block; the list is filled when the block ends.
 
     with collect_traces() as traces:
         app("a question")

@@ -57,10 +57,10 @@ def modelgauge_register_suts(register: Register) -> None:
     """Register SUTs (systems under test), and providers of them: subclasses of `PromptResponseSUT`.
 
     Args:
-        register: `register(uid, target, *args, **kwargs)` as for tests. After
-            `register.provider(prefix, target, **kwargs)`, the name `prefix/any-model` is made as
-            `target(uid, model="any-model", **kwargs)`. A secret stands as `InjectSecret`, and the constructor
-            receives an instance. `?key=value` behind a name overrides the arguments, secrets excepted.
+        register: `register(uid, target, *args, **kwargs)` as for tests. After `register.provider(prefix, target,
+            **kwargs)`, the name `prefix/any-model` is made as `target(uid, model="any-model", **kwargs)`. A secret is
+            given as `InjectSecret`, and the constructor receives an instance. `?key=value` after a name overrides
+            arguments other than secrets.
 
     Example:
         @hookimpl
@@ -127,7 +127,7 @@ def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) 
 
     Args:
         run: its manifest, as in `run.json`: `run_id`, `invocation_id`, `test_uid`, `sut_uid` and more.
-        settings: as for `modelgauge_register_commands`.
+        settings: see `modelgauge_register_commands`.
 
     Example:
         @hookimpl
@@ -145,7 +145,7 @@ def modelgauge_item_finished(
     Args:
         run_id: the run that it belongs to.
         record: a `TestItemRecord` with its measurements, or a `TestItemExceptionRecord`.
-        settings: as for `modelgauge_register_commands`.
+        settings: see `modelgauge_register_commands`.
 
     Example:
         @hookimpl
@@ -164,7 +164,7 @@ def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> 
 
     Args:
         record: its `TestRecord`; `record.folder` has its files.
-        settings: as for `modelgauge_register_commands`.
+        settings: see `modelgauge_register_commands`.
 
     Example:
         @hookimpl

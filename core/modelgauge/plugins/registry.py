@@ -87,7 +87,7 @@ class Register:
         Args:
             prefix: a name without white space, `?` and `/`.
             target: a class, or `"module:Class"`.
-            servers: what `?server=NAME` stands for: further arguments of the constructor by the server's name, or
+            servers: what `?server=NAME` means: further arguments of the constructor by the server's name, or
                 `"module:NAMES"`, which is imported when a server is named. Users add their own in `modelgauge.toml`.
                 The class says `options_in_uid = ("server",)`, and `"server"` in `identity_excludes`.
             kwargs: further arguments of the constructor.
@@ -101,7 +101,7 @@ class Register:
         self._add(entry, provider_problem(prefix))
 
     def group(self, name: str, uids: Iterable[str], /) -> None:
-        """Register a group: its name stands for all of these uids, as in `run-test --test NAME`.
+        """Register a group: its name means all of these uids, as in `run-test --test NAME`.
 
         Of a group of tests, reports show the mean over the tests too.
 

@@ -105,7 +105,7 @@ class _Column:
     Args:
         name: its head.
         held: its cells.
-        fold: how wide it is at least where it is folded; None where it is not.
+        fold: how wide it is at least where it is folded; None if it is not.
         right: whether it is aligned on the right.
     """
 

@@ -55,7 +55,7 @@ def have_all_passed(record: TestRecord) -> bool:
 
 
 def why_not_passed(record: TestRecord) -> str | None:
-    """Why a run with thresholds did not pass, in a sentence; None where it did, or has none.
+    """Why a run with thresholds did not pass, in a sentence; None if it did, or has none.
 
     Items that could not be scored are errors, which are counted elsewhere; but where nothing was scored,
     nothing passed.

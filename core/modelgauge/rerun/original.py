@@ -44,7 +44,7 @@ class Names(NamedTuple):
         metrics: uids.
         form: how the file of goldens is written.
         dependencies: files, by the keys of declared data.
-        plugins: files and modules; None where the caller gives what is installed as an object.
+        plugins: files and modules; None if the caller gives what is installed as an object.
     """
 
     test: Any = None
@@ -74,7 +74,7 @@ class OriginalRun:
 
     Attributes:
         described: what the run was.
-        file: its own file of goldens; None where it is of another test.
+        file: its own file of goldens; None if it is of another test.
         form: how that file is written.
         is_own: whether it is the user's own: signed with the user's key, or in a folder that is trusted.
         plugins: its `--plugin` files and modules, which are loaded again where the run is the user's own.
@@ -112,7 +112,7 @@ class OriginalRun:
     # --- goldens -----------------------------------------------------------------------------------------------------
 
     def goldens(self, names: Names, *, moved: str | Path | None = None) -> NamedGoldens | None:
-        """The goldens and metrics that the caller names, else the run's own; None where it is of another test.
+        """The goldens and metrics that the caller names, else the run's own; None if it is of another test.
 
         Args:
             names: of another file and other metrics.

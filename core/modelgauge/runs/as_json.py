@@ -49,7 +49,7 @@ def records_as_json(runs: Iterable[RecordedRun], **wanted: Any) -> Iterator[str]
 
     Args:
         runs: their records and where they lie.
-        wanted: as for `record_as_json`.
+        wanted: see `record_as_json`.
     """
     yield '{"records": ['
     for place, run in enumerate(runs):

@@ -114,7 +114,7 @@ def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Seq
 
     Args:
         data_dir: where runs are looked up by their ids.
-        name: as for `find_runs`, or a file of `--output-file`.
+        name: see `find_runs`, or a file of `--output-file`.
 
     Raises:
         RecordError: there is no run, or none can be read.

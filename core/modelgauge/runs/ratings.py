@@ -41,7 +41,7 @@ class Rating(Frozen):
         item_id: the item that was answered.
         answers: the digests of the completions that were shown; see `digests_of`.
         rater: the name of the person.
-        score: 1 (worst) to 5 (best); None where the rater skipped the answer.
+        score: 1 (worst) to 5 (best); None if the rater skipped the answer.
         reason: why.
         guidelines: the digest of the guidelines that the rater had.
         order: how many answers the rater had seen in the queue before, skipped ones included.

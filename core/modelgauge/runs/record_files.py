@@ -39,7 +39,7 @@ def _records(data: Any) -> list[Any]:
 def _without_items(file: Path) -> list[dict[str, Any]] | None:
     """The records of a file as JSON, with [offset, number] of its lines in place of each list of items.
 
-    None where items have no lines of their own: an older version wrote the file, or another program.
+    None if items have no lines of their own: an older version wrote the file, or another program.
     """
     parts: list[bytes] = []
     offset = number = 0  # of lines of items that follow each other

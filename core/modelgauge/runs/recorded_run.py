@@ -22,7 +22,7 @@ class RecordedRun:
 
     Args:
         record: of the run.
-        folder: the run's; None where the record comes from a file that `--output-file` wrote.
+        folder: the run's; None if the record comes from a file that `--output-file` wrote.
         ended: False if the run has no record yet; then this record says how far the run is.
         going_on: whether a process works on the run now.
     """

@@ -56,7 +56,7 @@ class ThresholdOutcome(Frozen):
         test: the test, or the group.
         sut: what tables call the SUT.
         result: the name of the result.
-        value: of the result; None where the run has none.
+        value: of the result; None if the run has none.
         threshold: what it was compared with.
         passed: whether it was reached.
     """

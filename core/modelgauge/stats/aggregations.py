@@ -37,7 +37,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
     | 0/1 | `wilson_interval` | wilson |
     | 0/1, clustered, all equal | `wilson_interval` of the clusters, each counted once | wilson-clusters |
     | known range | `bounded_interval` | bounded, or cr2-bounded for clusters |
-    | no range | `t_interval`, within the end that is known; None where all values are equal | t, or cr2-t |
+    | no range | `t_interval`, within the end that is known; None if all values are equal | t, or cr2-t |
     | all items of the population are measured | None: the value is exact | exact |
 
     A measurement is 0/1 if it has only these two values, and its range is (0, 1), or it has no declared range and both
@@ -51,8 +51,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
         name: of the measurement.
         cluster: for items that are not independent (questions on one text, say): a key of the context or a
             function of the item; items with equal keys form a cluster.
-        missing: a number that stands in for a measurement that an item does not have, or "skip"; see
-            `MeasuredItems.column`.
+        missing: a number that replaces a missing measurement, or "skip"; see `MeasuredItems.column`.
 
     Raises:
         UnknownNameError: no item has the measurement.
@@ -162,7 +161,7 @@ def quantiles(
     """Quantiles of a measurement, each under its own name: {"0.25": …, "0.5": …, "0.75": …}.
 
     Linear between neighbouring values (definition 7 of Hyndman and Fan 1996). The interval is
-    distribution-free, between two of the values (`intervals.quantile_interval`); None where there are too few
+    distribution-free, between two of the values (`intervals.quantile_interval`); None if there are too few
     of them, where items share answers (`items.shared`), for then it would be too narrow, and where all items of
     the population are measured. There is no standard error: it would need the density at the quantile.
 
@@ -170,11 +169,11 @@ def quantiles(
         items: at least one.
         name: of the measurement.
         qs: from 0 to 1.
-        missing: as for `mean`.
+        missing: see `mean`.
 
     Raises:
         UnknownNameError: no item has the measurement.
-        InvalidDataError: as for `mean`; or one of `qs` is not from 0 to 1.
+        InvalidDataError: see `mean`; or one of `qs` is not from 0 to 1.
     """
     items, values = _values(items, name, missing, "quantile")
     clusters = intervals.joined_clusters(items.shared)
@@ -189,7 +188,7 @@ def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estim
 
     Raises:
         UnknownNameError: no item has the measurement.
-        InvalidDataError: as for `mean`; or there are fewer than two values.
+        InvalidDataError: see `mean`; or there are fewer than two values.
     """
     items, values = _values(items, name, missing, "standard deviation", at_least=2)
     error = intervals.mean_error(values)

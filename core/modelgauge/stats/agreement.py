@@ -50,7 +50,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
     """Labels of items by raters, ready for the coefficients of agreement.
 
     Args:
-        rows: (n, r) for each of n >= 1 items the labels of r >= 2 raters, in the same order; None where one gave none.
+        rows: (n, r) for each of n >= 1 items the labels of r >= 2 raters, in the same order; None if one gave none.
         categories: (q,) all labels, in order; by default those that occur, sorted.
 
     Raises:
@@ -60,7 +60,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         raise InvalidDataError(
             "Ratings are rows of one label for each of two raters or more.",
-            fix="Give None where a rater gave no label.",
+            fix="Give None if a rater gave no label.",
         )
     occurring = {label for row in rows for label in row} - {None}
     try:
@@ -81,7 +81,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
 
 
 def raw_agreement(ratings: Ratings) -> float | None:
-    """The share of pairs of raters that agree, averaged over items; None where no item has two labels.
+    """The share of pairs of raters that agree, averaged over items; None if no item has two labels.
 
     At extreme prevalence (95 % of the answers are right) it is high by chance alone.
 
@@ -104,7 +104,7 @@ def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | N
             categories; "quadratic", by their square.
 
     Returns:
-        At most 1; None where there are no items, or chance alone gives full agreement (one label only).
+        At most 1; None if there are no items, or chance alone gives full agreement (one label only).
 
     Raises:
         InvalidDataError: there are not two raters.
@@ -137,7 +137,7 @@ def fleiss_kappa(ratings: Ratings) -> float | None:
         ratings: of items, each with any number of labels.
 
     Returns:
-        At most 1; None where no item has two labels, or only one label occurs.
+        At most 1; None if no item has two labels, or only one label occurs.
     """
     return _of_all(_fleiss_kappa, ratings)
 
@@ -152,7 +152,7 @@ def gwet_ac1(ratings: Ratings) -> float | None:
         ratings: of items, each with any number of labels. All categories that there can be count.
 
     Returns:
-        At most 1; None where no item has two labels, or there is one category only.
+        At most 1; None if no item has two labels, or there is one category only.
     """
     return _of_all(_gwet_ac1, ratings)
 
@@ -170,7 +170,7 @@ def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> float |
             their sum. The last two are for labels that are numbers, "ratio" for those from 0 on.
 
     Returns:
-        At most 1; None where no item has two labels, or only one label occurs.
+        At most 1; None if no item has two labels, or only one label occurs.
 
     Raises:
         InvalidDataError: labels are not numbers where they have to be.
@@ -200,7 +200,7 @@ def agreement_interval(
         confidence: the share of such intervals that hold the true coefficient, between 0 and 1.
 
     Returns:
-        (low, high); None where the coefficient does not exist, in more than one of 20 resamples either: those in which
+        (low, high); None if the coefficient does not exist, in more than one of 20 resamples either: those in which
         it does not are left out.
 
     Raises:

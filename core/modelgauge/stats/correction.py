@@ -21,7 +21,7 @@ class CorrectedMean(NamedTuple):
     Args:
         value: the estimate.
         stderr: its standard error.
-        interval: its interval; None where nothing varies.
+        interval: its interval; None if nothing varies.
         weight: how far the judge is relied on (λ), from 0 (the mean of the labels alone) to 1 (fully).
     """
 
@@ -65,7 +65,7 @@ def prediction_powered_mean(
     Args:
         labels: (n,) people's labels, n >= 2.
         judged: (n,) the judge's scores of the same items.
-        unlabelled: (N,) the judge's scores of the items that nobody labelled, N >= 2.
+        unlabelled: (N,) the judge's scores of the unlabelled items, N >= 2.
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 
     Raises:

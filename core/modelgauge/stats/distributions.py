@@ -71,7 +71,7 @@ def student_t_quantile(probability: float, df: float) -> float:
 
 
 def student_t_pdf(t: float, df: float) -> float:
-    """The density of Student's t at `t`; arguments as for `student_t_sf`."""
+    """The density of Student's t at `t`; for the arguments see `student_t_sf`."""
     log_norm = _log_beta(0.5 * df, 0.5) + 0.5 * math.log(df)
     ratio = t / math.sqrt(df)
     return math.exp(-log_norm - 0.5 * (df + 1.0) * math.log1p(ratio * ratio))

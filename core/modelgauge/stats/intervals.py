@@ -39,7 +39,7 @@ class MeanError(NamedTuple):
 
     Args:
         mean: of the values.
-        stderr: its standard error; None where there are fewer than two independent observations.
+        stderr: its standard error; None if there are fewer than two independent observations.
         df: degrees of freedom for Student's t: values less one, or those of Bell and McCaffrey for clusters.
     """
 
@@ -62,7 +62,7 @@ def mean_error(values: "ArrayLike", clusters: "Labels | None" = None) -> MeanErr
         SE² = Σ_g (Σ_(i in g) (x_i - mean))² / (1 - w_g) / n²
         df  = 1 / (Σ_g w_g² + (Σ_g u_g)² - Σ_g u_g²)
 
-    With every value a cluster of its own it is the formula without clusters.
+    If every value is its own cluster, it is the formula without clusters.
 
     Args:
         values: (n,) finite numbers, n >= 1.
@@ -119,7 +119,7 @@ def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: fl
 
 
 def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Student's t interval for a mean: mean ± t · stderr. None where there is no standard error.
+    """Student's t interval for a mean: mean ± t · stderr. None if there is no standard error.
 
     None too where all values are equal, for such a sample says nothing of the spread; `wilson_interval` and
     `bounded_interval` have an answer there, for they know the range.
@@ -148,22 +148,22 @@ def bounded_interval(
 ) -> Interval | None:
     """An interval for the mean of values whose lowest and highest possible value is known.
 
-    It is Student's t interval for the values together with one and a half imaginary observations at each end of
-    the range, cut off at these ends. Imaginary observations are the idea of Agresti and Coull (1998, The
-    American Statistician 52:119-126) for proportions: they stand for what a small sample has not shown yet, so
-    that the interval has a width where all values are equal. One and a half were chosen by simulation; coverage
-    and width beside other intervals are in docs/reference/statistics.md. With clusters, standard error and
-    degrees of freedom are those of `mean_error`, and the imaginary observations are clusters of the mean size.
+    It is Student's t interval for the values together with one and a half imaginary observations at each end of the
+    range, cut off at these ends. Imaginary observations are the idea of Agresti and Coull (1998, The American
+    Statistician 52:119-126) for proportions: they represent what a small sample has not shown yet, so that the
+    interval has a width where all values are equal. One and a half were chosen by simulation; coverage and width
+    beside other intervals are in docs/reference/statistics.md. With clusters, standard error and degrees of freedom
+    are those of `mean_error`, and the imaginary observations are clusters of the mean size.
 
     Args:
         values: (n,) numbers from `low` to `high`, n >= 1.
         low: the lowest possible value.
-        high: the highest possible value; both are finite. None where they are equal.
+        high: the highest possible value; both are finite. None if they are equal.
         clusters: (n,) labels of values that are not independent.
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 
     Raises:
-        InvalidDataError: a value is not from `low` to `high`; else as for `mean_error` and `t_interval`.
+        InvalidDataError: a value is not from `low` to `high`; else see `mean_error` and `t_interval`.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.size and (array.min() < low or array.max() > high):
@@ -176,7 +176,7 @@ def bounded_interval(
 
 
 def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """The score interval for a proportion of Wilson (1927), JASA 22:209-212. None where n is 0.
+    """The score interval for a proportion of Wilson (1927), JASA 22:209-212. None if n is 0.
 
     It stays within [0, 1], contains successes / n, and keeps its coverage for small n and for 0 or n
     successes, where ± 1.96 standard errors fails (Brown, Cai and DasGupta 2001).
@@ -238,7 +238,7 @@ def quantile_interval(ordered: "Ordered", q: float, *, confidence: float = CONFI
 
     The number of values up to the true quantile is binomial (n, q); l and u cut at most (1 - confidence) / 2
     off each side (Conover 1999, "Practical Nonparametric Statistics", section 3.2). Its coverage is at least
-    `confidence`, whatever the distribution. None where there are too few values for that: for the median,
+    `confidence`, whatever the distribution. None if there are too few values for that: for the median,
     fewer than 6 at 95 %.
 
     Args:
@@ -273,7 +273,7 @@ def cluster_codes(clusters: "Labels") -> "NDArray[np.int64]":
 
 
 def joined_clusters(*labelings: "Labels | None") -> "NDArray[np.int64] | None":
-    """The clusters of items that several labelings join: codes as of `cluster_codes`; None where all are alone.
+    """The clusters of items that several labelings join: codes as of `cluster_codes`; None if all are alone.
 
     Items belong together where they have an equal label in any labeling, directly or over other items: the
     connected components.

@@ -38,12 +38,12 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     Attributes:
         shared: a label for each item; items with equal labels share one answer of the SUT, so that they are not
-            independent. None where every item has an answer of its own.
+            independent. None if no items share an answer.
         population: how many items the whole benchmark has, where intervals shall be about these items and no
-            others; None where they are about all questions like these, which is usual. For a part it is in
+            others; None if they are about all questions like these, which is usual. For a part it is in
             proportion to the part's items (Cochran 1977, "Sampling Techniques", section 2.12).
         failed_shares: for each item the share of it that failed (0.2 where one of five repeats did), which bounds let
-            be worst, or best: (len(self),) float64. None where nothing failed of any.
+            be worst, or best: (len(self),) float64. None if nothing failed of any.
     """
 
     shared: "Sequence[Hashable] | NDArray[np.int64] | None" = None
@@ -158,8 +158,8 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
         Args:
             name: of the measurement.
-            missing: what to do about items without it: a number (NaN too) stands in for it; "skip" leaves
-                them out, so that the array is shorter than the sequence; by default it is an error.
+            missing: what to do with items without it: a number (NaN too) replaces it; "skip" leaves them out, so that
+                the array is shorter than the sequence; by default it is an error.
 
         Raises:
             UnknownNameError: no item has a measurement of this name, and no range is declared for it.
@@ -184,7 +184,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         A failed item of a run that was measured in part is among the items here, where it has this measurement.
 
         Raises:
-            UnknownNameError: as for `column`.
+            UnknownNameError: see `column`.
         """
         self._check_name(name)
         absent = _numpy().isnan(self._column_values(name))

@@ -14,7 +14,7 @@ Answer = str | SUTCompletion
 
 
 class FunctionSUT(PromptResponseSUT[str, Answer]):
-    """Answers text prompts by calling a function. Where it is observed, its spans stand in the item's record.
+    """Answers text prompts by calling a function. If the function is observed, its spans are in the item's record.
 
     Args:
         uid: the name in records.

@@ -137,7 +137,7 @@ def check_sut(sut: PromptResponseSUT[Any, Any], *, call: bool = False) -> Report
 
 
 def check_annotator(annotator: Annotator, *, call: bool = False) -> Report:
-    """Check the promises of an annotator or a metric; arguments as for `check_sut`."""
+    """Check the promises of an annotator or a metric; for the arguments see `check_sut`."""
     return _check_object("annotator", annotator, call=call)
 
 
@@ -152,7 +152,7 @@ def check_test(
 
     Args:
         test: the object.
-        annotators: to use instead of its own, such as `FakeAnnotator`; by the test's names.
+        annotators: to use instead of the test's own, such as `FakeAnnotator`, by the test's names.
         call: call its own annotators, which may cost money.
         data_dir: where fetched data is.
     """

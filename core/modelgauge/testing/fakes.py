@@ -158,7 +158,7 @@ class FakeTest(PromptResponseTest):
 
     Args:
         uid: the name in records.
-        items: test items; a prompt or a text becomes an item of its own.
+        items: test items; a prompt or a text becomes an item.
         measure: from an item and its responses to named numbers; by default `answered`, whether any
             completion has a text.
         annotators: by the names under which `measure` reads their annotations.

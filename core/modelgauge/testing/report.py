@@ -184,7 +184,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One rule and what it checks: a test of its own under pytest.
+    """A rule and the object that it checks: a separate test under pytest.
 
     Args:
         rule: a function of the subject; its name is the rule's id, its docstring the promise.

@@ -81,8 +81,8 @@ class Translation(NamedTuple):
 
     Args:
         sample: what was translated.
-        request: the native request; None where translating raised the error.
-        digest: of its cache key; None where making the key raised the error.
+        request: the native request; None if translating raised the error.
+        digest: of its cache key; None if making the key raised the error.
         error: which of the two raised.
     """
 

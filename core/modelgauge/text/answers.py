@@ -1,6 +1,6 @@
 """Finding the answer in a completion: behind its reasoning; numbers, markers, boxes, and SQuAD's normal form.
 
-Each helper returns None where there is no answer, never a guess, and takes linear time. Lettered choices are
+Each helper returns None if there is no answer, never a guess, and takes linear time. Lettered choices are
 read in `choice_extraction`; JSON that a judge returns is read where judges are.
 """
 
@@ -32,7 +32,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def last_number(text: str) -> str | None:
-    """The last number of a text in its plain form, None where there is no number.
+    """Return the last number of a text in its plain form; None if there is no number.
 
     The plain form has no thousands separators (`1,000`), currency signs, percent signs, plus signs, leading
     zeros, trailing zeros of the fraction or minus before zero: `-$1,234.50` gives `-1234.5` and `45.0%` gives
@@ -92,7 +92,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def text_after(text: str, *markers: str, ignore_case: bool = False) -> str | None:
-    """What follows the last marker, without surrounding whitespace; None where no marker occurs.
+    """Return the text after the last marker, without surrounding whitespace; None if no marker occurs.
 
     Args:
         text: a completion.
@@ -129,7 +129,7 @@ def normalize_answer(text: str) -> str:
 
 
 def boxed(text: str) -> str | None:
-    r"""The content of the last LaTeX `\boxed{…}` (or `\fbox{…}`), with nested braces; None without a complete
+    r"""Return the content of the last LaTeX `\boxed{…}` (or `\fbox{…}`), with nested braces; None without a complete
     one.
 
     A last box that is not closed (the completion was cut off) gives None, even where an earlier one is
@@ -163,8 +163,8 @@ class SplitText(NamedTuple):
     """A completion's text in two parts.
 
     Args:
-        text: the answer; empty where the completion ended while the model was still thinking.
-        reasoning: what was inside the tags; None where there are no tags, empty where there is nothing inside
+        text: the answer; empty if the completion ended while the model was still thinking.
+        reasoning: what was inside the tags; None if there are no tags, empty if there is nothing inside
             them.
         truncated: the reasoning was not closed, so there is no answer.
     """
@@ -175,7 +175,7 @@ class SplitText(NamedTuple):
 
 
 def split_reasoning(raw: str) -> SplitText:
-    """Take the reasoning off the beginning of a completion.
+    """Split the reasoning off the beginning of a completion.
 
     The tags are `<think>`, `<thinking>` and `<thought>` in any case, as open models write them. Reasoning comes
     before the answer, so the rules look at the beginning of the text only, and nothing is ever cut out of the
@@ -191,9 +191,9 @@ def split_reasoning(raw: str) -> SplitText:
     5. Inside reasoning, an opening tag is a mention, and the first closing tag ends the block: models emit it
        as one special token. A tag in backticks is a mention everywhere.
 
-    Whitespace around the reasoning and the answer is stripped; a text without reasoning is returned unchanged. A
-    completion that was cut off before a closing tag whose opening tag stood in the template carries no sign of it, and
-    is returned as text.
+    Whitespace around the reasoning and the answer is stripped; a text without reasoning is returned unchanged. If the
+    template had the opening tag and the completion was cut off before the closing tag, nothing shows it, and the
+    completion is returned as text.
 
     Args:
         raw: a completion as the model wrote it. Takes linear time.

@@ -36,10 +36,10 @@ def format_chat(
 
     Args:
         chat: a chat prompt, or its messages, oldest first.
-        user_label: what stands before the user's messages.
-        assistant_label: what stands before the assistant's messages, and at the end.
-        system_label: what stands before system messages.
-        separator: what stands between messages.
+        user_label: the text before the user's messages.
+        assistant_label: the text before the assistant's messages, and at the end.
+        system_label: the text before system messages.
+        separator: the text between messages.
 
     Raises:
         InvalidDataError: there is no message.

@@ -120,14 +120,14 @@ def extract_choice(text: str, choices: Sequence[str]) -> str | None:
 class _Named(NamedTuple):
     """A choice that is named at some place of a text."""
 
-    letter: str  # empty where it cannot be scored: beyond the last choice, or a text that two choices share
+    letter: str  # empty if it cannot be scored: beyond the last choice, or a text that two choices share
     end: int
 
 
 class _Completion:
     """A cleaned completion and its choices.
 
-    Each rule gives a letter, "" for an answer that cannot be scored, or None where it finds nothing.
+    Each rule gives a letter, "" for an answer that cannot be scored, or None if it finds nothing.
     """
 
     def __init__(self, text: str, choices: Sequence[str]) -> None:
@@ -246,7 +246,7 @@ class _Completion:
 
 
 def _agreed(found: set[str | None]) -> str | None:
-    """The only letter found; empty where there are several, None where there is none."""
+    """The only letter found; empty if there are several, None if there is none."""
     return None if not found else found.pop() if len(found) == 1 else ""
 
 

@@ -22,7 +22,7 @@ _REFERENCES: dict[ChoiceStyle, str] = {"A.": "{}", "(A)": "({})"}
 
 
 def choice_letters(count: int) -> str:
-    """The letters of this many choices: `ABCD` for four.
+    """Return the letters of this many choices: `ABCD` for four.
 
     Raises:
         InvalidDataError: there are no choices, or more than the alphabet has letters.
@@ -41,7 +41,7 @@ class MultipleChoiceQuestion(Frozen):
     Args:
         question: what is asked, without the choices.
         choices: 1 to 26 texts, labelled A, B, C … in their order.
-        answer: the right choice as an index from 0 or as a letter, kept as an index; None where it is
+        answer: the right choice as an index from 0 or as a letter, kept as an index; None if it is
             unknown.
 
     Raises:
@@ -94,7 +94,7 @@ class MultipleChoiceQuestion(Frozen):
 
     @property
     def answer_letter(self) -> str | None:
-        """The letter of the right choice; None where it is unknown."""
+        """The letter of the right choice; None if it is unknown."""
         return None if self.answer is None else self.letters[self.answer]
 
 
@@ -161,8 +161,8 @@ def few_shot_prompt(
         examples: the pool to draw from, in an order that is the same in every run.
         k: how many examples to show; 0 for none.
         seed: of the drawing.
-        instruction: what stands at the top; MMLU says "The following are multiple choice questions (with
-            answers) about SUBJECT." (Hendrycks et al. 2021, https://arxiv.org/abs/2009.03300).
+        instruction: the text at the top; MMLU says "The following are multiple choice questions (with answers) about
+            SUBJECT." (Hendrycks et al. 2021, https://arxiv.org/abs/2009.03300).
         style: how the choices are labelled; see `format_question`.
         heading: a line between each question and its choices; none where empty.
         suffix: the last line of each question; none where empty.

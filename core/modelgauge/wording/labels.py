@@ -37,7 +37,7 @@ def title_labels(names: Sequence[str]) -> list[str]:
     The labels differ where the names do.
 
     Args:
-        names: as for `short_labels`; one alone is shortened too.
+        names: see `short_labels`; one alone is shortened too.
     """
     labels = short_labels(names)
     if max(map(len, labels), default=0) <= _LONGEST:

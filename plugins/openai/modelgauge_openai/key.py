@@ -58,7 +58,7 @@ def key_to_send(
         api_key: the key, found or given.
         key_env: the variable that the user named.
         key: the secret that the user named.
-        send_key: whether the user wants it sent; None where nothing was said.
+        send_key: whether the user wants it sent; None if nothing was said.
 
     Raises:
         MissingSecretError: a key that the user named is nowhere, or there is none for OpenAI.

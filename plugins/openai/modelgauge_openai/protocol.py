@@ -55,7 +55,7 @@ class _Received(BaseModel):
 
 
 class TopLogprob(_Received):
-    """A token that could have stood at a position. `logprob` is None where the server wrote an infinity."""
+    """A token that could have stood at a position. `logprob` is None if the server wrote an infinity."""
 
     token: str
     logprob: float | None = None

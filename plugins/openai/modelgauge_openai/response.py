@@ -24,7 +24,7 @@ class Prices:
     output: float
 
     def cost(self, read: int | None, written: int | None) -> float | None:
-        """The cost of a response, in US dollars; None where the server does not count tokens."""
+        """The cost of a response, in US dollars; None if the server does not count tokens."""
         if read is None or written is None:
             return None
         return (read * self.input + written * self.output) / 1e6
@@ -46,7 +46,7 @@ def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTR
 
 
 def costs_in(body: bytes, headers: Mapping[str, str]) -> protocol.ChatResponse | None:
-    """What a body says of its costs, as a response without choices; None where it is not a JSON object."""
+    """What a body says of its costs, as a response without choices; None if it is not a JSON object."""
     with suppress(ValueError, AttributeError):
         usage = from_json(body).get("usage")
         return protocol.ChatResponse(usage=usage, response_headers=dict(headers))
@@ -54,7 +54,7 @@ def costs_in(body: bytes, headers: Mapping[str, str]) -> protocol.ChatResponse |
 
 
 def usage_of(response: protocol.ChatResponse, prices: Prices | None) -> Usage | None:
-    """What a response took; None where it does not say."""
+    """What a response took; None if it does not say."""
     usage = response.usage or protocol.TokenUsage()
     details = usage.completion_tokens_details
     read = _count(usage.prompt_tokens)
@@ -71,7 +71,7 @@ def usage_of(response: protocol.ChatResponse, prices: Prices | None) -> Usage | 
 
 
 def _count(tokens: float | None) -> int | None:
-    """A number of tokens; None where the server gives one that there cannot be: the answer is good all the same."""
+    """A number of tokens; None if the server gives one that there cannot be: the answer is good all the same."""
     return math.ceil(tokens) if tokens is not None and 0 <= tokens <= _MOST_TOKENS else None
 
 
@@ -135,7 +135,7 @@ def _values(parts: Any, kind: str, key: str = "") -> list[str]:
 
 
 def _reasoning(message: protocol.Answer) -> str | None:
-    """What a model thought; None where the server keeps it in the text, if anywhere."""
+    """What a model thought; None if the server keeps it in the text, if anywhere."""
     thoughts = (
         message.reasoning_content,
         message.reasoning,

@@ -52,14 +52,14 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         extra_query: what stands behind the `?` of the server's URL, by name: Azure's `api-version`.
         max_tokens_field: what the server calls the limit of tokens; by default `max_completion_tokens` at
             OpenAI and `max_tokens` elsewhere, and the other one where the server refuses it.
-        structured_output: False where the model or its server refuses `response_format`: then judges are asked
+        structured_output: False if the model or its server refuses `response_format`: then judges are asked
             in words only. "auto": once the server has refused it.
         completions: how several completions of a prompt are asked for: by "one_call" with `n`, or by "many_calls";
             "auto": by many once the server has refused `n`, or has answered with one completion.
         logprobs: whether the model has log-probabilities; by default it does, unless it is one of OpenAI's
             reasoning models, by its name.
         omit: fields that the server refuses, and that are not sent though a prompt asks for them: `("seed",)`.
-        stream: True where the server only streams.
+        stream: True if the server only streams.
         extra_body: fields that are sent with each request, by name, in place of what its prompt asks for:
             `{"reasoning_effort": "low", "temperature": 1}`.
         input_price: US dollars a million input tokens; with `output_price`, the usage tells what a call cost.
@@ -246,7 +246,7 @@ def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, A
 
 
 def _prices(input_price: float | None, output_price: float | None) -> Prices | None:
-    """The prices; None where none are given.
+    """The prices; None if none are given.
 
     Raises:
         InvalidOptionError: one alone, or one below zero.

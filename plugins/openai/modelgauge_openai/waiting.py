@@ -21,7 +21,7 @@ def is_for_a_day(error: Any) -> bool:
 
 
 def wait_of(headers: Mapping[str, str], details: Any = None) -> float | None:
-    """How long the server asks to wait, in seconds; None where it does not say.
+    """How long the server asks to wait, in seconds; None if it does not say.
 
     In this order: `retry-after-ms`, OpenAI's; `Retry-After`, a number of seconds or a date (RFC 9110, section
     10.2.3), which is compared with the server's own clock where it sends that; `RetryInfo`, Google's; and

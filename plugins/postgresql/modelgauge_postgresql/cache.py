@@ -108,7 +108,7 @@ class PostgresCache(RemoteCache):
             )
 
     def _version(self) -> int | None:
-        """The version of the tables; None where there are none."""
+        """The version of the tables; None if there are none."""
         if self._ask("SELECT to_regclass('modelgauge_responses'), to_regclass('modelgauge_cache')") != [
             ("modelgauge_responses", "modelgauge_cache")
         ]:

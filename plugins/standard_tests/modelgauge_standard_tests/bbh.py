@@ -68,7 +68,7 @@ class BigBenchHard(PromptResponseTest):
 
 
 def find_answer(completion: str) -> str | None:
-    """What a completion gives as its answer; None where it gives none.
+    """What a completion gives as its answer; None if it gives none.
 
     The worked examples end in `So the answer is (A).`, so the answer is what follows the last `the answer is`
     on its line, without the full stop. Nothing else is normalized: `(A) or (B)` is not `(A)`, as in the

@@ -45,7 +45,7 @@ def rendered(request: Request, template: str, **data: Any) -> str:
 
 
 def page(request: Request, template: str, *, status: int = 200, **data: Any) -> HTMLResponse:
-    """The answer to a request; arguments as for `rendered`."""
+    """The answer to a request; for the arguments see `rendered`."""
     return HTMLResponse(rendered(request, template, **data), status)
 
 

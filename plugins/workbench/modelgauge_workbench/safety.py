@@ -177,7 +177,7 @@ def form_of(request: Request) -> Any:
 
 
 def body_of(request: Request) -> bytes:
-    """The JSON text of a request that changes something; empty where it is a form."""
+    """The JSON text of a request that changes something; empty if it is a form."""
     found: bytes = request.scope.get("body", b"")
     return found
 

@@ -146,7 +146,7 @@ def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
     """The prompt, with what `--context` gave.
 
     Raises:
-        UsageError, InputFileError: as for `sut_prompt`; or the context is not JSON.
+        UsageError, InputFileError: see `sut_prompt`; or the context is not JSON.
     """
     from modelgauge.data.items import PromptWithContext
 

@@ -39,8 +39,8 @@ class Coefficient(Frozen):
 
     Args:
         name: of its function in `modelgauge.stats`, such as "cohen_kappa".
-        value: None where it does not exist: all labels are alike, say.
-        interval: its 95 % confidence interval, by the bootstrap over answers; None where it does not exist.
+        value: None if it does not exist: all labels are alike, say.
+        interval: its 95 % confidence interval, by the bootstrap over answers; None if it does not exist.
     """
 
     name: Text
@@ -57,7 +57,7 @@ class Agreement(Frozen):
         n: on how many answers, however many raters or judges they have.
         coefficients: of agreement; of judge and people the mean over all pairs of a judge and a rater, each weighted by
             the answers that both labelled.
-        categories: the labels that there can be; empty where they are any numbers.
+        categories: the labels that there can be; empty if they are any numbers.
         confusion: how often a person gave each label (rows) where a judge gave each (columns), over all these pairs.
     """
 
@@ -128,7 +128,7 @@ def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind
 
 
 def _labels_of_people(answers: Sequence[LabelledAnswer]) -> list[list[float | None]]:
-    """The labels of each answer, by rater; None where a rater gave none."""
+    """The labels of each answer, by rater; None if a rater gave none."""
     raters = list(dict.fromkeys(rater for one in answers for rater in one.people))
     return [[one.people.get(rater) for rater in raters] for one in answers]
 

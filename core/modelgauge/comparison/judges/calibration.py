@@ -63,7 +63,7 @@ class CalibratedSUT(Frozen):
 
 
 class Calibration(Frozen):
-    """How far a judge agrees with people, and what people would have scored.
+    """How far a judge agrees with people, and which scores people would give.
 
     Args:
         schema_version: of the form in which calibrations are written.
@@ -98,7 +98,7 @@ def calibrate_judge(
     encoding_type: str = "utf-8",
     data_dir: str | Path | None = None,
 ) -> Calibration:
-    """How far a judge agrees with people, and what people would have scored.
+    """How far a judge agrees with people, and which scores people would give.
 
     The corrected scores hold if the answers were drawn at random, as `sample_answers` draws them. The page
     "Comparisons" of the reference says which formulas these are.

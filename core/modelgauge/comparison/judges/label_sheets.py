@@ -33,10 +33,10 @@ class SheetRow(NamedTuple):
     Args:
         place: file and line, for messages.
         item_id: the item.
-        sut: the SUT; None where the sheet does not say it.
+        sut: the SUT; None if the sheet does not say it.
         rater: who labelled it.
         label: as it was written; None if there is no label.
-        rated_run: the id of the run whose answers were rated from 1 to 5; None where a sheet was filled in.
+        rated_run: the id of the run whose answers were rated from 1 to 5; None if a sheet was filled in.
     """
 
     place: str

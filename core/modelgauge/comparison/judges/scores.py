@@ -26,9 +26,9 @@ class ScoreEstimate(Frozen):
             corrected by sensitivity and specificity.
         n: how many items it rests on.
         value: the estimate; None if there is no estimate.
-        stderr: its standard error; None where it has none.
+        stderr: its standard error; None if it has none.
         interval: its 95 % confidence interval.
-        bounds: (lowest, highest) value, if each missing label were 0, or 1; None where none is missing.
+        bounds: (lowest, highest) value, if each missing label were 0, or 1; None if none is missing.
         weight: how far the judge is relied on by "ppi", from 0 to 1.
         sensitivity: the share of the items labelled 1 that the judge finds, for "rogan_gladen".
         specificity: the share of the items labelled 0 that the judge finds.

@@ -39,10 +39,10 @@ class ItemColumns:
             and "field" (that of `match`); `ABSENT` where an item does not have it.
         targets: hashes of the contexts, which answers are judged by.
         questions: hashes of the prompts with their options; empty if no SUT was asked.
-        clusters: hashes of the field by which the run's items form clusters; empty where it names none.
+        clusters: hashes of the field by which the run's items form clusters; empty if it names none.
         groups: for each item the number of its group in `group_names`; empty without `group`.
         measurements: by name.
-        repeats: the values in all repeats, by measurement; empty where prompts were asked once.
+        repeats: the values in all repeats, by measurement; empty if prompts were asked once.
     """
 
     def __init__(self, record: TestRecord, match: str | None = None, group: str | None = None) -> None:

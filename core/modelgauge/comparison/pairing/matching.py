@@ -73,7 +73,7 @@ def _joined(
 
 
 def _repeated(keys: "NDArray[np.int64]") -> int | None:
-    """The place of an item that shares its key with another; None where there is none."""
+    """The place of an item that shares its key with another; None if there is none."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     same = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] != ABSENT))

@@ -37,8 +37,8 @@ class PairedItems:
         candidate_places: (n,) the same for the candidate's run.
         baseline_values: each measurement of the baseline by name, (n,) with NaN where the item failed or lacks it.
         candidate_values: the candidate's measurements.
-        clusters: (n,) codes; items with equal codes are not independent. None where every item stands for itself.
-        groups: (n,) the name of each item's group; None where no groups were asked for.
+        clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
+        groups: (n,) the name of each item's group; None if no groups were asked for.
         baseline_repeats: where prompts were asked several times, and values are means: for each measurement the
             values of the repeats of each item, (n, R_i); empty for an item that failed.
         candidate_repeats: the candidate's.
@@ -48,7 +48,7 @@ class PairedItems:
         candidate_failed: the same for the candidate's.
         baseline_items: reads records of the baseline's run.
         candidate_items: reads records of the candidate's run.
-        baseline_run: the baseline's run; None where it is not at hand.
+        baseline_run: the baseline's run; None if it is not at hand.
         candidate_run: the candidate's.
     """
 

@@ -70,7 +70,7 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
     """Read the runs of systems, of which the first is the baseline, and pair their items test by test.
 
     Raises:
-        RecordError: as for `paired_runs`.
+        RecordError: see `paired_runs`.
     """
     labels = labels_of(systems)
     pairs = [

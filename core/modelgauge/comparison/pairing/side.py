@@ -38,7 +38,7 @@ class Side:
         run: as above.
         failed: (n,) whether each item failed; it may have measurements all the same.
         targets: (n,) hashes of what each answer is judged by: the item's context.
-        clusters: (n,) codes; items with equal codes are not independent. None where every item stands for itself.
+        clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
         groups: (n,) the group of each item, "" where it has none; None without `group`.
     """
 
@@ -82,7 +82,7 @@ class Side:
         return values
 
     def repeats(self, places: "NDArray[np.int64]") -> dict[str, RepeatsOfItems]:
-        """For each measurement its values in all repeats of some items; empty where prompts were asked once.
+        """For each measurement its values in all repeats of some items; empty if prompts were asked once.
 
         Args:
             places: of the items among those of this run.

@@ -95,7 +95,7 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
         options: say where runs are, and what may differ.
 
     Returns:
-        What `baseline_sut` must be: the SUT that is measured now too; None where the baseline has one SUT.
+        What `baseline_sut` must be: the SUT that is measured now too; None if the baseline has one SUT.
 
     Raises:
         RecordError: the baseline cannot be read, has several SUTs, or has none of the tests.

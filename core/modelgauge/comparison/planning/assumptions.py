@@ -47,7 +47,7 @@ class Assumptions(Frozen):
         repeats: how often each item is asked.
         failure_rates: the share of items that fails, for the baseline and for the candidate.
         design_effect: by how much clusters multiply the variances.
-        cost_usd: dollars for one answer of both systems, with the questions of judges; None where it is not known.
+        cost_usd: dollars for one answer of both systems, with the questions of judges; None if it is not known.
         notes: what a reader should know.
     """
 
@@ -96,7 +96,7 @@ def assumptions(
     """What a plan assumes.
 
     Args:
-        runs: of the baseline and of the candidate; None where the options say what to assume.
+        runs: of the baseline and of the candidate; None if the options say what to assume.
         options: of the plan.
         data_dir: where runs are looked up by id.
 
@@ -278,7 +278,7 @@ def _design_effect(
 
 
 def _cost_of_an_answer(record: TestRecord) -> float | None:
-    """Dollars for each answer to an item; None where the run does not know, or paid for nothing."""
+    """Dollars for each answer to an item; None if the run does not know, or paid for nothing."""
     calls, answers = record.counts.sut_calls, record.counts.items * record.repeats
     if record.spent is None or not record.spent.cost_usd or not calls.paid or not answers:
         return None

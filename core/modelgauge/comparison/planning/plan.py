@@ -42,9 +42,9 @@ class ComparisonDesign(Frozen):
     Args:
         samples: whether both systems answer the same items, or each a sample of its own.
         test: "mcnemar_exact", "mcnemar_normal", "proportions" or "t".
-        items: how many items each system is asked to find the effect; None where no effect was given.
-        power: the chance to find the effect with the items that there are; None where either was not given.
-        gain: the smallest improvement that these items find with the planned power; None where they find none.
+        items: how many items each system is asked to find the effect; None if no effect was given.
+        power: the chance to find the effect with the items that there are; None if either was not given.
+        gain: the smallest improvement that these items find with the planned power; None if they find none.
         loss: the smallest decline that they find, as a number above 0.
     """
 
@@ -65,7 +65,7 @@ class RepeatedDesign(Frozen):
         calls: to each system.
         stderr: the standard error of the difference.
         detectable: the smallest difference that is found with the planned power, by the normal approximation.
-        cost_usd: dollars for the answers of both systems; None where it is not known.
+        cost_usd: dollars for the answers of both systems; None if it is not known.
     """
 
     items: Count
@@ -87,8 +87,8 @@ class ComparisonPlan(Frozen):
         alpha: the level of the two-sided test.
         comparisons: how many comparisons share the level, as in Holm's first step.
         designs: what each way to compare needs, or can find.
-        cost_usd: dollars for the paired items that it takes, or for those that there are; None where it is not known.
-        same_calls: the calls of the paired design, spent on more items or on more repeats; empty where it is not known
+        cost_usd: dollars for the paired items that it takes, or for those that there are; None if it is not known.
+        same_calls: the calls of the paired design, spent on more items or on more repeats; empty if it is not known
             how much the answers to one item vary.
         more_repeats: the items that there are, asked more often.
         notes: what a reader should know.

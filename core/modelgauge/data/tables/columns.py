@@ -15,7 +15,7 @@ Kind = Literal["text", "integer", "number", "boolean", "time", "JSON"]
 """The type of a column. A cell of JSON may hold any value; where there is no JSON type, as in CSV, see `as_text`."""
 
 Row = Sequence[Any]
-"""The values of a table's columns, in their order; None where there is none."""
+"""The values of a table's columns, in their order; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Column:
         name: the same in all versions.
         kind: the type of its values.
         meaning: what a value says, as part of a sentence.
-        unit: of its numbers; empty where they count things that the meaning names.
+        unit: of its numbers; empty if they count things that the meaning names.
     """
 
     name: str
@@ -44,7 +44,7 @@ class RecordTable:
         meaning: what has a row.
         key: how many of its first columns identify a row.
         columns: in order.
-        rows_of_run: returns the rows that a `TestRecord` gives; None where only its items give rows.
+        rows_of_run: returns the rows that a `TestRecord` gives; None if only its items give rows.
         rows_of_item: returns the rows that an item of a run, of this id, gives.
     """
 

@@ -131,7 +131,7 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
 
 
 def _time_of(seconds: float) -> datetime | None:
-    """Unix time as a time of UTC; None where a stranger's record holds something else."""
+    """Unix time as a time of UTC; None if a stranger's record holds something else."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

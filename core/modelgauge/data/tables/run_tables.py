@@ -70,7 +70,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def time_of(text: str) -> datetime | None:
-    """A time in ISO 8601 as one of UTC; None where a stranger's record holds something else."""
+    """A time in ISO 8601 as one of UTC; None if a stranger's record holds something else."""
     try:
         time = datetime.fromisoformat(text)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

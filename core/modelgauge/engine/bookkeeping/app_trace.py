@@ -44,7 +44,7 @@ class AppReport(Frozen):
 
 
 def report_of(use: Use, response: Any) -> AppReport | None:
-    """What the app reported in an attempt that was answered by a native response; None where nothing was observed."""
+    """What the app reported in an attempt that was answered by a native response; None if nothing was observed."""
     trace = _ended(use, response, None)
     if trace is None:
         return None
@@ -63,7 +63,7 @@ def report_of(use: Use, response: Any) -> AppReport | None:
 
 
 def trace_until(use: Use, error: Exception) -> Trace | None:
-    """What the app did until its attempt failed, also where it still does it; None where nothing was observed."""
+    """What the app did until its attempt failed, also where it still does it; None if nothing was observed."""
     trace = _ended(use, None, error)
     return None if trace is None else trace.frozen()
 
@@ -100,7 +100,7 @@ def with_report(text: str, report: AppReport | None) -> str:
 
     Args:
         text: the response as JSON.
-        report: None where it reported nothing; then the text alone is stored.
+        report: None if it reported nothing; then the text alone is stored.
     """
     if report is None and not text.startswith(_BEGINS):
         return text

@@ -184,7 +184,7 @@ def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> 
     Args:
         stage: where.
         error: what was raised.
-        again: what goes on with the run; None where `modelgauge resume` does, as the errors advise.
+        again: what goes on with the run; None if `modelgauge resume` does, as the errors advise.
     """
     message = message_of(error)
     if again is not None and isinstance(error, RunStoppedError):

@@ -111,7 +111,7 @@ class Tally:
         """The counts as a record has them.
 
         Args:
-            not_begun: how many items were never taken; None where nobody knows.
+            not_begun: how many items were never taken; None if nobody knows.
         """
         return Counts(
             items=self.items,

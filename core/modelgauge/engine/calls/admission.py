@@ -177,7 +177,7 @@ class Admission:
                 wait.give_up()
 
     def settle(self, usage: Usage | None) -> None:
-        """Count what a paid call cost; None where its response does not say, or cannot be read."""
+        """Count what a paid call cost; None if its response does not say, or cannot be read."""
         self._unreported.look(usage)
         if usage is not None:
             self._services.budget.spend(usage)
@@ -271,7 +271,7 @@ class Unreported:
         """Find out which limits do not hold.
 
         Args:
-            usage: of a call; None where its response has none, or could not be read.
+            usage: of a call; None if its response has none, or could not be read.
         """
         for option, what in self._limited.items():
             taken = usage and (usage.cost_usd if option == "--max-cost" else tokens_of(usage) or None)

@@ -60,9 +60,9 @@ class Called:
     Args:
         response: the native one.
         report: what an observed app reported meanwhile.
-        time: that the call took; None where nothing was sent.
+        time: that the call took; None if nothing was sent.
         paid: whether this run paid for it.
-        key: of the response in the cache; None where it is not kept.
+        key: of the response in the cache; None if it is not kept.
     """
 
     response: Any
@@ -253,7 +253,7 @@ class Target:
         return is_first
 
     def _keep(self, key: Key, text: str, tally: CallTally) -> str | None:
-        """Store a response, unless there is a secret in the call; return its key, None where it is not stored."""
+        """Store a response, unless there is a secret in the call; return its key, None if it is not stored."""
         services, keys = self.services, self._keys
         why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
         if why:
@@ -355,7 +355,7 @@ class Target:
             queued = services.clock()
 
     def settle(self, usage: Usage | None) -> None:
-        """Count what an answer of a SUT took; None where nobody can say it."""
+        """Count what an answer of a SUT took; None if nobody can say it."""
         if isinstance(self.owner, PromptResponseSUT):
             self.admission.settle(usage)
 
@@ -382,6 +382,6 @@ class Target:
 
 
 def usage_in(error: Exception) -> Usage | None:
-    """What an answer took that was refused by an error; None where the error does not say it."""
+    """What an answer took that was refused by an error; None if the error does not say it."""
     usage = getattr(error, "usage", None)
     return usage if isinstance(usage, Usage) else None

@@ -47,7 +47,7 @@ class Entrance(Protocol):
         """Give back what an attempt holds.
 
         Args:
-            outcome: how it ended; None where the limiter knows that already, since the place was kept for a while.
+            outcome: how it ended; None if the limiter knows that already, since the place was kept for a while.
             seconds: it took.
         """
 
@@ -71,7 +71,7 @@ class Entrance(Protocol):
         """
 
     def settle(self, usage: Usage | None) -> None:
-        """Count what a paid call cost; None where its response does not say, or cannot be read."""
+        """Count what a paid call cost; None if its response does not say, or cannot be read."""
 
     def notes(self) -> Iterator[str]:
         """The limits that did not hold, and what the server could not bear, for the record."""

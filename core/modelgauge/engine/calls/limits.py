@@ -68,7 +68,7 @@ class Limiter:
         """Learn that a call waits elsewhere until it may ask for a place."""
 
     def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
-        """Give the place back; None where `note` has its outcome already."""
+        """Give the place back; None if `note` has its outcome already."""
 
 
 class AdaptiveLimiter(Limiter):
@@ -366,7 +366,7 @@ class _Round:
         return self.refused / self.seen if self.seen else 0.0
 
     def speed(self, places: int, now: float) -> "_Speed | None":
-        """What the places brought; None where no time went by."""
+        """What the places brought; None if no time went by."""
         if now <= self.begun or not self.seconds:
             return None
         return _Speed(self.seen / (now - self.begun), places * self.answered / self.seconds)

@@ -48,7 +48,7 @@ class Lookups:
         )
 
     async def get(self, digest: str) -> str | None:
-        """The stored text under a key; None where there is none: then the caller pays, or gives the key back.
+        """The stored text under a key; None if there is none: then the caller pays, or gives the key back.
 
         Raises:
             CallTimeoutError: another process pays, and the patience has ended.
@@ -57,7 +57,7 @@ class Lookups:
         return await self._find(digest, leases=True)
 
     async def peek(self, digest: str) -> str | None:
-        """The stored text under a key; None where there is none, whoever may be paying for it.
+        """The stored text under a key; None if there is none, whoever may be paying for it.
 
         Raises:
             RunStoppedError: the database cannot be read.

@@ -77,7 +77,7 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
 
 
 def _without_connection(error: Exception) -> Retry | None:
-    """What to do where an attempt found no server; None where it may have found one."""
+    """What to do where an attempt found no server; None if it may have found one."""
     wrapped = [] if isinstance(error, ModelGaugeError) else list(_wrapped(error))
     if any(isinstance(one, ssl.SSLError) for one in wrapped):
         return None
@@ -224,7 +224,7 @@ class Attempts:
         return self._deadline - now
 
     def pause_after(self, verdict: ErrorClass, error: Exception, now: float) -> float | None:
-        """Seconds before the next attempt; None where none is worth it.
+        """Seconds before the next attempt; None if none is worth it.
 
         Args:
             verdict: the class of the error.

@@ -49,7 +49,7 @@ class Flight:
         self._end()
 
     async def landing(self) -> str | None:
-        """The answer, as stored; None where nobody is asking any more.
+        """The answer, as stored; None if nobody is asking any more.
 
         Raises:
             Exception: what made the call fail.

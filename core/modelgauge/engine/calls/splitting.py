@@ -40,7 +40,7 @@ class Splitting:
 
     Args:
         owner: is called; only SUTs give several completions at all.
-        lookups: finds in the cache what earlier runs have found out; None where nothing is cached.
+        lookups: finds in the cache what earlier runs have found out; None if nothing is cached.
         writer: keeps it.
 
     Attributes:
@@ -64,7 +64,7 @@ class Splitting:
         Another process may be asking for it. Once its answer is there, so is what that process has found out.
 
         Returns:
-            The key; None where it is not leased.
+            The key; None if it is not leased.
         """
         await self._look_up()
         if self._is_needed or self._lookups is None:

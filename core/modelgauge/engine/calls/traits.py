@@ -43,7 +43,7 @@ def learn_secrets(made: Identified, redactor: Redactor) -> None:
 
 
 def keys_of(owner: Owner, judge_suts: JudgeSUTs | None) -> KeyMaker | None:
-    """What makes the keys of an object's calls; None where they are not cached.
+    """What makes the keys of an object's calls; None if they are not cached.
 
     Args:
         owner: is called.
@@ -57,7 +57,7 @@ def keys_of(owner: Owner, judge_suts: JudgeSUTs | None) -> KeyMaker | None:
 
 
 def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: Redactor) -> str | None:
-    """Why a call is used and never stored: a secret stands in it; None where none does.
+    """Why a call is used and never stored: a secret stands in it; None if none does.
 
     Args:
         owner: was called.

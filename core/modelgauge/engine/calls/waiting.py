@@ -95,7 +95,7 @@ class Server:
 
     @property
     def trouble(self) -> str:
-        """Why its calls wait, as a sentence; empty where they do not."""
+        """Why its calls wait, as a sentence; empty if they do not."""
         if self.is_down():
             return f"'{self._uid}' cannot be reached: its calls wait for it."
         return f"'{self._uid}' is rate limited: its calls wait." if self.limited else ""

@@ -65,7 +65,7 @@ class Gate:
 
     @property
     def oldest(self) -> float | None:
-        """Seconds since the oldest call under way began; None where there is none."""
+        """Seconds since the oldest call under way began; None if there is none."""
         return self.clock() - min(self.begun.values()) if self.begun else None
 
     def give_up(self) -> None:

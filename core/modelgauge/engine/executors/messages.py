@@ -44,7 +44,7 @@ class Brief(Frozen):
     Args:
         works: a manifest for each, as `run.json` has it.
         folders: of their runs, in the same order.
-        answers: the folders of the runs whose answers are measured; None where a SUT is asked.
+        answers: the folders of the runs whose answers are measured; None if a SUT is asked.
         data_dir: the data folder.
         cache: where responses are kept; None for the data folder.
         secrets: values by name, where the executor hands them down.

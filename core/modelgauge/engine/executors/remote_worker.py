@@ -88,7 +88,7 @@ class RemoteWorker:
         self.send(item.message)
 
     def done(self, work: int, index: int) -> Assignment | None:
-        """Take an item from it that it is done with; None where nobody waits for that any more."""
+        """Take an item from it that it is done with; None if nobody waits for that any more."""
         self.finished += 1
         self._counted += 1
         now = monotonic()

@@ -119,7 +119,7 @@ class Answerer:
     def answered(
         self, items: Iterator[NumberedItem], number: int | None
     ) -> tuple[Iterator[NumberedItem], int | None]:
-        """The items that can be answered, and their number; None where it is not known before they are read.
+        """The items that can be answered, and their number; None if it is not known before they are read.
 
         Args:
             items: of the test.

@@ -11,7 +11,7 @@ ContextClasses = tuple[Any, ...]
 
 
 def context_classes(item: TestItem) -> ContextClasses | None:
-    """The classes of an item's contexts; None where no context is a model."""
+    """The classes of an item's contexts; None if no context is a model."""
     kinds = [type(item.context), *[type(prompt.context) for prompt in item.prompts]]
     # Not issubclass, which takes its time with models.
     classes = tuple([kind if BaseModel in kind.__mro__ else None for kind in kinds])

@@ -121,7 +121,7 @@ class JournalIndex:
         return failed / (failed + measured) if self.options.reduction is None else 1.0
 
     def distinct_prompts(self) -> int | None:
-        """How many different prompts the items have; None where nobody was asked."""
+        """How many different prompts the items have; None if nobody was asked."""
         return len(np.unique(_places(self.prompts))) if self.is_asked else None
 
     def shared(self) -> "NDArray[np.int64] | None":
@@ -130,12 +130,12 @@ class JournalIndex:
         return joined_clusters(*(one for one in labelings if len(np.unique(one)) < len(one)))
 
     def shares(self) -> "NDArray[np.float64] | None":
-        """For each measured item the share of it that failed; None where nothing did."""
+        """For each measured item the share of it that failed; None if nothing did."""
         shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
         return shares if shares.any() else None
 
     def context_classes(self, index: int) -> ContextClasses | None:
-        """The classes noted for an item; None where all its contexts are plain JSON."""
+        """The classes noted for an item; None if all its contexts are plain JSON."""
         number = self._class_of.get(index)
         return None if number is None else list(self._classes)[number]
 
@@ -143,7 +143,7 @@ class JournalIndex:
         """All that is scored so far, in the order of the test.
 
         Args:
-            known: how many items there are, those without a line too; None where nobody knows.
+            known: how many items there are, those without a line too; None if nobody knows.
             population: see `MeasuredItems`.
         """
         scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
@@ -173,7 +173,7 @@ class JournaledItems(MeasuredItems):
         index: of the journal; no line may be added while this is in use.
         measured: the rows of the items.
         failed: the places of their failed items among all.
-        unfinished: how many items have no line; None where nobody knows.
+        unfinished: how many items have no line; None if nobody knows.
         about: what is known of all rows.
         is_all: whether these are all items of the run, so that `having` finds what was measured of failed ones.
     """

@@ -71,8 +71,8 @@ class Choice(NamedTuple):
 
     Args:
         items: in order.
-        number: how many they are; None where that is not known before they are read.
-        total: how many the test makes; None where that is not known before they are read.
+        number: how many they are; None if that is not known before they are read.
+        total: how many the test makes; None if that is not known before they are read.
     """
 
     items: Iterator[NumberedItem]
@@ -147,12 +147,12 @@ def fields_of(item: TestItem) -> dict[str, Any]:
 
 
 def field_of(item: TestItem, name: str) -> Any:
-    """A field of an item, see `fields_of`; None where it has none of that name."""
+    """A field of an item, see `fields_of`; None if it has none of that name."""
     return field_of_context(_context_of(item), name)
 
 
 def field_of_context(context: Any, name: str) -> Any:
-    """A field of a context in JSON, see `fields_of`; None where it has none of that name."""
+    """A field of a context in JSON, see `fields_of`; None if it has none of that name."""
     return next((part[name] for part in _parts_of(context) if name in part), None)
 
 

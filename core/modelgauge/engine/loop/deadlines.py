@@ -153,7 +153,7 @@ class Deadlines:
 
     @property
     def oldest(self) -> float | None:
-        """Seconds since the oldest attempt under way began; None where there is none."""
+        """Seconds since the oldest attempt under way began; None if there is none."""
         first = next(iter(self._watched), None)
         return None if first is None else self._clock() - first.begun
 

@@ -286,7 +286,7 @@ class CallPool:
 
     @property
     def oldest(self) -> float | None:
-        """Seconds since the oldest call under way was taken by a thread; None where there is none."""
+        """Seconds since the oldest call under way was taken by a thread; None if there is none."""
         begun = [call.started for call in self._running if call.started is not None]
         return self.clock() - min(begun) if begun else None
 

@@ -158,7 +158,7 @@ class RunFolder:
         )
 
     def rescores(self) -> str | None:
-        """The run whose recorded answers this one measures; None where it asks a SUT itself.
+        """The run whose recorded answers this one measures; None if it asks a SUT itself.
 
         Raises:
             RecordError: the manifest names none that can lie beside this one.
@@ -171,7 +171,7 @@ class RunFolder:
         return found
 
     def command_line(self) -> list[str] | None:
-        """The command line that began the run; None where it was begun from Python.
+        """The command line that began the run; None if it was begun from Python.
 
         Raises:
             RecordError: the manifest holds something else there.
@@ -277,7 +277,7 @@ def refused(path: Path, error: OSError) -> RunStoppedError:
 
 
 def _default_runs() -> Path | None:
-    """The folder of runs of a command without `--data-dir`; None where the settings cannot be read."""
+    """The folder of runs of a command without `--data-dir`; None if the settings cannot be read."""
     try:
         return real_path(load_settings().data_dir / RUNS)
     except SettingsError:

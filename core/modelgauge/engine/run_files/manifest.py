@@ -41,7 +41,7 @@ def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) ->
 
 
 def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
-    """The versions of installed distributions; None where one is not known."""
+    """The versions of installed distributions; None if one is not known."""
     return {name: installed_version(name) or None for name in sorted(set(distributions))}
 
 
@@ -87,7 +87,7 @@ def _signature(plain: Mapping[str, Any], key: bytes) -> str:
 
 
 def _key(*, make: bool) -> bytes | None:
-    """The user's key; None where there is none that only the user can read."""
+    """The user's key; None if there is none that only the user can read."""
     try:
         path = _config_folder() / "runs.key"
         if make and not path.exists():

@@ -50,7 +50,7 @@ class Writer:
     """The queue of all that is written; callbacks run on the loop once it is committed.
 
     Args:
-        cache: where rows go; None where nothing is cached.
+        cache: where rows go; None if nothing is cached.
         failed: gets the error, once, when the disk refuses; nothing is written after that.
         close_cache: is called in the writer's thread, which is the one that used the cache, when it ends.
     """

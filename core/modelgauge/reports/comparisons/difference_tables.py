@@ -34,7 +34,7 @@ class DifferenceLine:
         names: the test, the measurement and the candidate.
         place: of the comparison that it is, or is a group of, among all; None for a mean over tests.
         group: the group with the number of its items; empty for no group.
-        difference: None where nothing was paired.
+        difference: None if nothing was paired.
         stderr: of the difference.
         interval: of the difference.
         is_finding: whether it is a finding; None if it was not tested.

@@ -31,7 +31,7 @@ def render(
         comparison: what was found.
         style: of the terminal.
         redact: takes secrets out of a text; each cell goes through it before lines are broken.
-        next_command: what shows more; empty where nothing does.
+        next_command: what shows more; empty if nothing does.
 
     Returns:
         Lines without white space at their ends; with ANSI codes only where the style has colour.

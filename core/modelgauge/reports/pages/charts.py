@@ -93,7 +93,7 @@ def interval_bar(
     Args:
         axis: of the table.
         value: the estimate.
-        interval: its confidence interval; None where it has none.
+        interval: its confidence interval; None if it has none.
         mark: a value to compare with, such as a threshold, or 0 for differences.
         label: what it says in words; by default the value and the ends of the interval.
         look: of the dot: "told", "untold" or "untested" for differences.
@@ -129,7 +129,7 @@ def dot_sample(look: str) -> Markup:
 
 
 def axis_ruler(axis: Axis) -> Markup:
-    """The ticks of an axis with their values, to stand below its charts."""
+    """Draw the ticks of an axis with their values, for a place below its charts."""
     parts = [line("axis", axis.at(axis.low), 1, axis.at(axis.high), 1)]
     ticks = axis.ticks
     for tick in ticks:

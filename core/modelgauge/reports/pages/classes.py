@@ -22,7 +22,7 @@ def ending_of(answer: str) -> str:
 
 
 def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | None:
-    """The right class and the answered class of each item; None where these are no classes.
+    """The right class and the answered class of each item; None if these are no classes.
 
     Args:
         expected: the right answer of each item.

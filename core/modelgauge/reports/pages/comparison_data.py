@@ -55,7 +55,7 @@ def _sides(pairs: Sequence[PairedItems], baseline: str, numbers: dict[int, int])
 
 
 def _values(values: "NDArray[np.float64] | None", number: int) -> list[float | None]:
-    """A value for each item; None where it has none."""
+    """A value for each item; None if it has none."""
     if values is None:
         return [None] * number
     return [None if math.isnan(value) else value for value in values.tolist()]

@@ -117,7 +117,7 @@ def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any
 
 
 def _cell_parts(head: str, cell: str) -> list[tuple[str, str]]:
-    """A cell in parts: each text with the outcome of the items that it counts, empty where it counts none."""
+    """A cell in parts: each text with the outcome of the items that it counts, empty if it counts none."""
     outcomes = head.split("/") if "/" in head else [""]
     return [*zip(cell.split("/"), outcomes, strict=False)]
 

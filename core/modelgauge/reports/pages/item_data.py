@@ -64,7 +64,7 @@ class Row(NamedTuple):
         labels: short values by which it can be found.
         used: seconds of its longest answer, tokens, dollars, by name; those that are known.
         binary: the measurements that are right or wrong.
-        started: when its first answer was asked for, in Unix time; None where that is not known.
+        started: when its first answer was asked for, in Unix time; None if that is not known.
         failures: of it or its repeats: stage, uid of what failed, class and message of each exception.
     """
 

@@ -67,7 +67,7 @@ class Plot:
             name: its class.
             about: what it shows, in words.
             parts: what stands in it.
-            role: as for `svg`.
+            role: see `svg`.
         """
         bottom, left = self.height - _BELOW, _LEFT
         frame = [

@@ -92,7 +92,7 @@ def write_runs(
     Args:
         runs: in the order in which they are shown.
         write: takes the page piece by piece, since it may be larger than memory.
-        comparison: what the page shows first; None where runs are not compared.
+        comparison: what the page shows first; None if runs are not compared.
         pairs: blocks of data with their names: which items are compared.
         not_compared: why there is no comparison, where a reader will ask.
         redact: takes secrets out of a text.
@@ -136,7 +136,7 @@ def main_part(
     Args:
         runs: in the order in which they are shown.
         keep: takes the items of the runs, as blocks of text with their names.
-        comparison: what is shown first; None where runs are not compared.
+        comparison: what is shown first; None if runs are not compared.
         redact: takes secrets out of a text.
         without_texts: leave out prompts, answers and contexts.
 

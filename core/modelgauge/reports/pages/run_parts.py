@@ -32,8 +32,8 @@ class Cell:
     """A cell of a table.
 
     Args:
-        text: what stands there.
-        address: of the items behind it; empty where there are none.
+        text: the content of the cell.
+        address: of the items behind it; empty if there are none.
         look: its classes.
     """
 
@@ -196,7 +196,7 @@ def _latency(items: str, table: ItemTable) -> Part | None:
 
 
 def latency_in_words(table: ItemTable) -> str | None:
-    """How long the answers took that were not in the cache; None where that is not known."""
+    """How long the answers took that were not in the cache; None if that is not known."""
     known = _known(table, SECONDS)
     if not known:
         return None

@@ -32,7 +32,7 @@ class ResultRow:
 
     Args:
         label: the result, with its threshold.
-        address: of the items of its group; empty where it is of all.
+        address: of the items of its group; empty if it is of all.
         indent: whether it is part of the group above.
         value: with the digits that its uncertainty allows.
         interval: in words.

@@ -100,7 +100,7 @@ def bootstrap_difference(
         confidence: the share of such intervals that hold the true difference, between 0 and 1.
 
     Raises:
-        InvalidDataError: `resamples` or the confidence is outside its range; else as for `paired_difference`.
+        InvalidDataError: `resamples` or the confidence is outside its range; else see `paired_difference`.
     """
     if resamples < 100 or not 0 < confidence < 1:
         raise InvalidDataError(

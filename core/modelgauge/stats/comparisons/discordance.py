@@ -47,7 +47,7 @@ def mcnemar_test(baseline: "ArrayLike", candidate: "ArrayLike") -> Discordance:
         candidate: (n,) 0 or 1 for each item, in the same order.
 
     Raises:
-        InvalidDataError: a value is neither 0 nor 1, or as for `paired_difference`.
+        InvalidDataError: a value is neither 0 nor 1; else see `paired_difference`.
     """
     before, after = aligned(baseline, candidate)
     if not np.isin((before, after), (0.0, 1.0)).all():

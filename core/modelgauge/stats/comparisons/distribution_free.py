@@ -49,7 +49,7 @@ def sign_flip_test(
         seed: of the patterns; the same seed and data give the same p value.
 
     Raises:
-        InvalidDataError: `permutations` is below 1, or as for `paired_difference`.
+        InvalidDataError: `permutations` is below 1; else see `paired_difference`.
     """
     if permutations < 1:
         raise InvalidDataError(f"permutations={permutations} tests nothing.", fix="Give a number above 0.")
@@ -109,7 +109,7 @@ def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
         candidate: (n,) the candidate's values, of the same items in the same order.
 
     Raises:
-        InvalidDataError: as for `paired_difference`.
+        InvalidDataError: see `paired_difference`.
     """
     ranks, seen = _signed_ranks(baseline, candidate)
     total = int(ranks.sum())

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class Equivalence(NamedTuple):
     """Whether a difference is smaller than a margin.
 
-    All but the margin is None where there is no standard error.
+    All but the margin is None if there is no standard error.
 
     Args:
         margin: the difference that would matter, in units of the measurement.
-        interval: of candidate minus baseline, with confidence 1 - 2 alpha; two systems are equivalent where it lies
-            within (-margin, margin).
+        interval: of candidate minus baseline, with confidence 1 - 2 alpha; two systems are equivalent if it is within
+            (-margin, margin).
         p_not_lower: one-sided, that the candidate is lower by the margin or more. Where it is small, the candidate
             is not inferior, if higher is better.
         p_not_higher: one-sided, that the candidate is higher by the margin or more.
@@ -65,7 +65,7 @@ def equivalence_test(
         alpha: the level of each one-sided test, above 0 and below 1/2.
 
     Raises:
-        InvalidDataError: the margin or alpha is outside its range; else as for `paired_difference`.
+        InvalidDataError: the margin or alpha is outside its range; else see `paired_difference`.
     """
     before, after = aligned(baseline, candidate, clusters)
     found = differences_of(before, after, clusters, declared)

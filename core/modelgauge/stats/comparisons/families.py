@@ -15,8 +15,8 @@ class MacroMean(NamedTuple):
 
     Args:
         value: the mean.
-        stderr: its standard error; None where that of a test is not known.
-        interval: by the normal distribution; None where there is no standard error.
+        stderr: its standard error; None if that of a test is not known.
+        interval: by the normal distribution; None if there is no standard error.
     """
 
     value: float
@@ -25,7 +25,7 @@ class MacroMean(NamedTuple):
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """P values of several comparisons, adjusted so that the chance of any false finding stays in hand.
+    """P values of several comparisons, adjusted so that the chance of any false finding is at most the level.
 
     Holm (1979), Scandinavian Journal of Statistics 6:65-70: the k-th smallest of m is multiplied by
     (m - k + 1), and none falls below the one before it. It assumes nothing about how the comparisons depend on
@@ -64,7 +64,7 @@ def macro_mean(
 
     Args:
         values: (k,) finite numbers, k >= 1.
-        stderrs: (k,) their standard errors, 0 or more; None where one is not known.
+        stderrs: (k,) their standard errors, 0 or more; None if one is not known.
         weights: (k,) 0 or more and not all 0, used as shares of their sum; by default all alike.
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 

@@ -21,7 +21,7 @@ class DifferenceBounds(NamedTuple):
 
     Args:
         bounds: (lowest, highest) difference of candidate minus baseline that the missing items allow.
-        interval: the interval of Imbens and Manski around the bounds; None where a standard error is not known.
+        interval: the interval of Imbens and Manski around the bounds; None if a standard error is not known.
     """
 
     bounds: Interval

@@ -39,7 +39,7 @@ class PairedDifferences(NamedTuple):
 
     Args:
         error: their mean and its error.
-        codes: (n,) cluster codes; None where every item stands for itself.
+        codes: (n,) cluster codes; None if every item is its own cluster.
         counts: (items that only the baseline got right, those that only the candidate did, all items) where Tango's
             formulas fit: of right and wrong answers. Of clusters that are all alike, each counts once. Else None.
         widest: how far two values can be apart; infinite where that is not known.
@@ -56,7 +56,7 @@ class PairedDifferences(NamedTuple):
 
     @property
     def discordance(self) -> Discordance | None:
-        """McNemar's tests; None where there are no counts. One system wins all clusters that are alike."""
+        """McNemar's tests; None if there are no counts. One system wins all clusters that are alike."""
         if self.counts is None:
             return None
         losses, wins, n = self.counts
@@ -78,12 +78,12 @@ class PairedDifference(NamedTuple):
         difference: candidate minus baseline, with standard error and 95 % interval; see `paired_difference`.
         stderr_unpaired: the standard error that the difference would have on two separate samples of items; None
             where it cannot be known.
-        correlation: of the two systems' values over the items (Pearson's); None where one system's are all equal.
+        correlation: of the two systems' values over the items (Pearson's); None if one system's are all equal.
         mde: the smallest true difference that such a comparison finds 4 times in 5, at the 5 % level; None where
             the standard error is not known.
         p_value: two-sided, that the true difference is 0; None for a single pair, and where all differences are
             equal and not 0 (the t test cannot judge that, the sign-flip test can).
-        p_kind: the test: "mcnemar_exact", "t" or "cr2_t"; None where there is no p value.
+        p_kind: the test: "mcnemar_exact", "t" or "cr2_t"; None if there is no p value.
         p_mid: McNemar's mid-p value; None for other tests.
     """
 
@@ -165,7 +165,7 @@ def differences_of(
     clusters: "Labels | None",
     declared: Interval | None,
 ) -> PairedDifferences:
-    """The paired differences of aligned values; arguments as for `paired_difference`."""
+    """The paired differences of aligned values; for the arguments see `paired_difference`."""
     codes = joined_clusters(clusters)
     error = mean_error(after - before, codes)
     largest = max(float(np.abs(before).max()), float(np.abs(after).max()))
@@ -182,14 +182,14 @@ def differences_of(
 
 
 def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:
-    """Pearson's correlation of two systems' values over the same items; None where one system's are all equal.
+    """Pearson's correlation of two systems' values over the same items; None if one system's are all equal.
 
     Args:
         first: (n,) a system's values, n >= 1.
         second: (n,) another's, of the same items in the same order.
 
     Raises:
-        InvalidDataError: as for `paired_difference`.
+        InvalidDataError: see `paired_difference`.
     """
     standard = []
     for values in aligned(first, second):

@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
         baseline: (n,) float64, the baseline's values.
         candidate: (n,) float64, the candidate's values.
         clusters: (n,) labels of what the items share (`MeasuredItems.shared`, and the cluster key where one was
-            given); None where every item stands for itself.
+            given); None if every item is its own cluster.
         only_baseline: ids that only the baseline was scored on; they are not compared.
         only_candidate: ids that only the candidate was scored on; they are not compared.
     """

@@ -86,8 +86,8 @@ def mcnemar_power(
         only_baseline: the share of items that only the baseline gets right; see `discordant_shares`.
         only_candidate: the share that only the candidate gets right; both together are above 0 and at most 1.
         n: items, 1 or more.
-        alpha: as for `t_power`.
-        family: as for `t_power`.
+        alpha: see `t_power`.
+        family: see `t_power`.
         exact: whether to enumerate; the cost grows with sqrt(n).
 
     Raises:
@@ -132,8 +132,8 @@ def proportions_power(
         baseline: the share that the baseline gets right, from 0 to 1.
         candidate: the share that the candidate gets right, from 0 to 1; not both 0, nor both 1.
         n: items of each sample, 1 or more.
-        alpha: as for `t_power`.
-        family: as for `t_power`.
+        alpha: see `t_power`.
+        family: see `t_power`.
 
     Raises:
         InvalidDataError: an argument is outside its range.
@@ -153,7 +153,7 @@ def proportions_power(
 
 
 def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least: int = 2) -> int:
-    """How many items reach a power: by doubling, then halving.
+    """Return how many items reach a power, found by doubling, then halving.
 
     For example `items_needed(lambda n: mcnemar_power(0.05, 0.08, n))`. Where the power does not rise with every item
     (McNemar's exact test), the number reaches the power, and one item fewer does not; a smaller number might.
@@ -178,7 +178,7 @@ def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least:
 
 
 def detectable_effect(power_of: Callable[[float], float], most: float, *, power: float = 0.8) -> float | None:
-    """The smallest effect that a test finds with a given power; None where it does not find `most`.
+    """The smallest effect that a test finds with a given power; None if it does not find `most`.
 
     For example `detectable_effect(lambda effect: t_power(effect, 0.01, 199), 1.0)`.
 

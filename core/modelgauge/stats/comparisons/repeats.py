@@ -27,7 +27,7 @@ class RepeatVariance(NamedTuple):
 
     @property
     def correlation(self) -> float | None:
-        """The correlation of two answers to one item (intraclass): ω² / (ω² + σ²); None where nothing varies."""
+        """The correlation of two answers to one item (intraclass): ω² / (ω² + σ²); None if nothing varies."""
         return self.between / (self.between + self.within) if self.between + self.within else None
 
 
@@ -63,7 +63,7 @@ def paired_repeat_variance(
         candidate: (n, R_i) the candidate's values of the same items; it may have other numbers of repeats.
 
     Raises:
-        InvalidDataError: the numbers of items differ; else as for `repeat_variance`.
+        InvalidDataError: the numbers of items differ; else see `repeat_variance`.
     """
     if len(baseline) != len(candidate):
         raise InvalidDataError(

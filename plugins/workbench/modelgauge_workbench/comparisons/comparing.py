@@ -44,7 +44,7 @@ class Compared:
         key: names it; changes with the files of the runs.
         title: the question that it answers.
         html: the answer, and what is behind it.
-        why_not: why the runs are not compared; empty where they are.
+        why_not: why the runs are not compared; empty if they are.
         refused: the kinds of things in which they differ, and which can be allowed.
         settings: what was set differently: a name, and the value of each run.
         labels: of the runs, as the settings list them.
@@ -98,7 +98,7 @@ class Comparisons:
             return self._kept[key]
 
     def block(self, key: str, name: str) -> Path | None:
-        """The file of a block of data of a comparison; None where there is none."""
+        """The file of a block of data of a comparison; None if there is none."""
         there = self._blocks(key).iterdir() if key in self._kept else ()
         return next((one for one in there if one.name == name), None)
 
@@ -134,7 +134,7 @@ def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:
 
     Args:
         runs: the baseline first.
-        allow: as for `Comparisons.of`.
+        allow: see `Comparisons.of`.
 
     Raises:
         RecordError: they cannot be compared.

@@ -89,7 +89,7 @@ def show_trends(request: Request) -> Response:
 
 @lru_cache(maxsize=2 * _MOST_RUNS)
 def _record(path: Path, stamp: str) -> TestRecord | None:
-    """The record of a run while its files are as the index knows them; None where it is damaged."""
+    """The record of a run while its files are as the index knows them; None if it is damaged."""
     del stamp
     try:
         return RunFolder(path).read_record()

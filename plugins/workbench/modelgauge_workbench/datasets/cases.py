@@ -90,7 +90,7 @@ def runs_of_versions(
 
 
 def _number_of(reference: Mapping[str, Any], versions: Sequence[Version]) -> Any:
-    """The version that a run names, or the latest one that has what it names; None where another folder has it."""
+    """The version that a run names, or the latest one that has what it names; None if another folder has it."""
     same = [one.number for one in versions if one.content_hash == reference.get("digest")]
     return reference["version"] if reference.get("version") in same else same[-1] if same else None
 

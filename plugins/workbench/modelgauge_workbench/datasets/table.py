@@ -40,7 +40,7 @@ def store_of(request: Request) -> VersionsFolder:
 
 
 def number_of(request: Request, name: str = "version") -> int | None:
-    """The number of a version that an address names; None where it names none."""
+    """The number of a version that an address names; None if it names none."""
     given = request.query_params.get(name, "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
 

@@ -105,9 +105,9 @@ class Neighbours:
     """Where an item stands among those that are wanted.
 
     Args:
-        at: its number among them, from 1; None where it is not one of them.
+        at: its number among them, from 1; None if it is not one of them.
         count: of them.
-        previous: the place of the one before; None where there is none.
+        previous: the place of the one before; None if there is none.
         next: the place of the one behind.
     """
 
@@ -144,7 +144,7 @@ def neighbours(db: sqlite3.Connection, run: sqlite3.Row, wanted: Wanted, place: 
 
 
 def item_of(db: sqlite3.Connection, run: int, place: int) -> sqlite3.Row | None:
-    """An item by its place in the test; None where there is none.
+    """An item by its place in the test; None if there is none.
 
     Args:
         db: reads the index.

@@ -85,7 +85,7 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
 
 
 def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
-    """A run by its address; None where there is none.
+    """A run by its address; None if there is none.
 
     Args:
         db: reads the index.
@@ -96,7 +96,7 @@ def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
 
 
 def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
-    """The last finished run of the same test before a run; rather one of the same SUT. None where there is none.
+    """The last finished run of the same test before a run; rather one of the same SUT. None if there is none.
 
     Args:
         db: reads the index.
@@ -155,7 +155,7 @@ def page_of(asked: Mapping[str, str]) -> int:
 
 
 def time_of(text: str) -> datetime | None:
-    """A date, or hours or days ago (`7d`); None where it is neither.
+    """A date, or hours or days ago (`7d`); None if it is neither.
 
     Args:
         text: what the address says.

@@ -41,7 +41,7 @@ CREATE TABLE items (
     start INTEGER NOT NULL, length INTEGER NOT NULL, -- of its line in the journal
     id TEXT NOT NULL,
     state TEXT NOT NULL,
-    failure TEXT NOT NULL,                -- what failures of one kind have in common; empty where nothing failed
+    failure TEXT NOT NULL,                -- what failures of one kind have in common; empty if nothing failed
     question TEXT NOT NULL, answer TEXT NOT NULL, expected TEXT NOT NULL, -- as far as a table shows them
     measured TEXT NOT NULL, used TEXT NOT NULL, labels TEXT NOT NULL, -- JSON
     UNIQUE (run, place)

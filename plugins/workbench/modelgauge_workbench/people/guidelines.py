@@ -36,7 +36,7 @@ class Guidelines(Frozen):
 
     Args:
         text: of the guidelines.
-        author: who wrote it; empty where nobody said so.
+        author: who wrote it; empty if nobody said so.
         time: when.
     """
 

@@ -185,7 +185,7 @@ class Queue:
         return dict(sorted(counts.items()))
 
     def undo(self, rater: str) -> str | None:
-        """Take back the last rating of a person; return the key of its answer, or None where there is none."""
+        """Take back the last rating of a person; return the key of its answer, or None if there is none."""
         rated = self.rated_by(rater)
         if not rated:
             return None

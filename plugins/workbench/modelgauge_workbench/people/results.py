@@ -188,7 +188,7 @@ def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> C
 
 
 def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup | None:
-    """How often people found an answer good, by the judge's score; None where scores are not from 0 to 1."""
+    """How often people found an answer good, by the judge's score; None if scores are not from 0 to 1."""
     pairs = [
         (scores[key][measurement], float(fmean(one.people.values()) >= good))
         for key, one in _labelled(queue)

@@ -25,7 +25,7 @@ class Notes:
         tags: short words, each once.
         note: a text.
         favourite: whether somebody marked it.
-        before: what stood there before the last change, so that it can be undone; None where nothing did.
+        before: what stood there before the last change, so that it can be undone; None if nothing did.
     """
 
     tags: tuple[str, ...] = ()

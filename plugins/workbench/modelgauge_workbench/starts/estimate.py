@@ -17,7 +17,7 @@ def estimate(job: Job, data_dir: Path, arguments: Sequence[str] = ()) -> None:
     Args:
         job: with a run file, or a run that it resumes.
         data_dir: with the cache, whose answers cost nothing; the folder of a run that is resumed has its own.
-        arguments: as for `Queue`.
+        arguments: see `Queue`.
     """
     verb, what, data_dir = job.command(data_dir.absolute())
     command = [sys.executable, "-P", "-m", "modelgauge", verb, what, "--dry-run", "--json"]

@@ -98,7 +98,7 @@ class Job:
         return _MORE_WORDS.get(ended["exit_code"] if ended else 0, _WORDS[state])
 
     def ended(self) -> dict[str, Any] | None:
-        """The exit code of its process, and when it ended; None where it has not said so."""
+        """The exit code of its process, and when it ended; None if it has not said so."""
         found = _read(self.path / "ended.json")
         return found if found is None or isinstance(found.get("exit_code"), int) else None
 
@@ -118,7 +118,7 @@ class Job:
         return [*dict.fromkeys([*([resumed.name] if resumed else []), *_text(self.path / "runs").split()])]
 
     def resumes(self) -> Path | None:
-        """The folder of the run that it resumes; None where it begins new ones."""
+        """The folder of the run that it resumes; None if it begins new ones."""
         found = self.facts().get("resumes")
         return Path(str(found)) if found else None
 
@@ -140,7 +140,7 @@ class Job:
         return text if len(data) <= _MOST_OF_LOG else text.partition("\n")[2]
 
     def plans(self) -> dict[str, Any] | None:
-        """The estimate: `plans` as `--dry-run --json` prints them, or `problem`; None where there is none."""
+        """The estimate: `plans` as `--dry-run --json` prints them, or `problem`; None if there is none."""
         return _read(self.path / "plans.json")
 
     # --- what changes it ----------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Job:
         """Send a signal to the process that works on it.
 
         Returns:
-            False where there is none. Where the system has handles of processes, no other process can be meant, also
+            False if there is none. Where the system has handles of processes, no other process can be meant, also
             if this one ends now and its id is given away.
         """
         text = _text(self.process)
@@ -248,7 +248,7 @@ def _text(path: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file; None where there is no file.
+    """The JSON object of a file; None if there is no file.
 
     Raises:
         RecordError: it holds something else.
