@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -25,7 +26,6 @@ from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
-from modelgauge.engine.run import Run
 from modelgauge.engine.run_files.manifest import surroundings, versions_of
 from modelgauge.engine.work import Work
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError, UsageError
@@ -218,7 +218,11 @@ class Runner:
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, plugins]
-        return await Run(options, self.secrets.found).works(works, observers, manifest)
+        # Numpy, which it needs, would be a fifth of the start of a worker process, which never comes here.
+        engine = await in_thread(lambda: import_module("modelgauge.engine.run"), "engine")
+        records: list[TestRecord]
+        records = await engine.Run(options, self.secrets.found).works(works, observers, manifest)
+        return records
 
     def _options_for(self, works: Sequence[Work], objects: Sequence[str]) -> RunOptions:
         """The options of some works; an executor of the settings is left out where workers cannot make the objects.

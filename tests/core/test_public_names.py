@@ -64,3 +64,8 @@ def test_data_classes_import_no_numpy():
         "print([name for name in ('numpy', 'aiohttp', 'diskcache', 'click') if name in sys.modules])"
     )
     assert loaded == "[]"
+
+
+def test_a_worker_process_imports_no_numpy():
+    loaded = run_python("import sys, modelgauge.workers.serving; print('numpy' in sys.modules)")
+    assert loaded == "False"

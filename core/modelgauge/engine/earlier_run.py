@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
@@ -23,7 +23,6 @@ from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
-from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
 from modelgauge.engine.run_files.journal import without_contexts
@@ -31,6 +30,9 @@ from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular, opened
 from modelgauge.wording.phrases import counted
+
+if TYPE_CHECKING:  # it needs numpy, which costs a worker a fifth of its start
+    from modelgauge.engine.items.scored_items import JournalIndex
 
 
 class RecordedItems:
@@ -150,7 +152,7 @@ class EarlierSessions:
         tally.items += len(self.recorded)
         (self.totals or Totals()).add_to(tally)
 
-    def compare(self, make: Callable[[], Iterable[NumberedItem]], index: JournalIndex) -> int:
+    def compare(self, make: Callable[[], Iterable[NumberedItem]], index: "JournalIndex") -> int:
         """Compare the items of the journal with those that the test makes now, before anything is asked.
 
         Args:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
-from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import learn_secrets
@@ -25,14 +24,8 @@ from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.totals import count_spent
-from modelgauge.engine.work import Work, numbered_owners
-from modelgauge.errors import (
-    DefinitionError,
-    IncompatibleError,
-    ModelGaugeError,
-    RunStoppedError,
-)
-from modelgauge.interfaces.sut import capabilities_of, check_sut
+from modelgauge.engine.work import Work, check_work, numbered_owners
+from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -44,33 +37,6 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
 _LOOK = 2.0  # seconds between two looks at why calls wait
 _STOPPING = "Stopping: %s under way, which may end within %g s; Ctrl-C again stops at once."
-
-
-def check_work(work: Work) -> None:
-    """Refuse a work that cannot be done, before any call.
-
-    Raises:
-        DefinitionError: the SUT lacks a step, or an annotator has no name that can be recorded.
-        IncompatibleError: the SUT lacks a capability that the test asks for.
-    """
-    for name in work.annotators:
-        if type(name) is not str or not name or printable(name) != name:
-            raise DefinitionError(
-                f"get_annotators of test '{work.test.uid}' names an annotator {name!r}.",
-                fix="Name it with a plain text, which stands in the records.",
-            )
-    sut = work.respondent.sut
-    if sut is None:
-        return
-    check_sut(sut)
-    has = capabilities_of(sut)
-    missing = [one.__name__ for one in work.test.requires_sut_capabilities if one not in has]
-    if missing:
-        raise IncompatibleError(
-            f"Test '{work.test.uid}' needs {', '.join(missing)}, which SUT '{sut.uid}' does not have.",
-            fix=f"Choose a SUT that has it; '{sut.uid}' has: "
-            f"{', '.join(sorted(one.__name__ for one in has))}.",
-        )
 
 
 class Run:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
+from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner
 from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.errors import DefinitionError, IncompatibleError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 
 
@@ -84,6 +86,33 @@ class Work:
         annotators = [Callee(one, self.judge_suts.get(name)) for name, one in self.annotators.items()]
         judges = [Callee(one) for suts in self.judge_suts.values() for one in suts.values()]
         return [*suts, *annotators, *judges]
+
+
+def check_work(work: Work) -> None:
+    """Refuse a work that cannot be done, before any call.
+
+    Raises:
+        DefinitionError: the SUT lacks a step, or an annotator has no name that can be recorded.
+        IncompatibleError: the SUT lacks a capability that the test asks for.
+    """
+    for name in work.annotators:
+        if type(name) is not str or not name or printable(name) != name:
+            raise DefinitionError(
+                f"get_annotators of test '{work.test.uid}' names an annotator {name!r}.",
+                fix="Name it with a plain text, which stands in the records.",
+            )
+    sut = work.respondent.sut
+    if sut is None:
+        return
+    check_sut(sut)
+    has = capabilities_of(sut)
+    missing = [one.__name__ for one in work.test.requires_sut_capabilities if one not in has]
+    if missing:
+        raise IncompatibleError(
+            f"Test '{work.test.uid}' needs {', '.join(missing)}, which SUT '{sut.uid}' does not have.",
+            fix=f"Choose a SUT that has it; '{sut.uid}' has: "
+            f"{', '.join(sorted(one.__name__ for one in has))}.",
+        )
 
 
 def numbered_owners(works: Sequence[Work]) -> list[Owner]:

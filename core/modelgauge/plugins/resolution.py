@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
-from modelgauge.engine.run import check_work
-from modelgauge.engine.work import Respondent, Work
+from modelgauge.engine.work import Respondent, Work, check_work
 from modelgauge.errors import (
     DefinitionError,
     DependencyError,
