@@ -220,9 +220,7 @@ class Runner:
         observers = [*self._observers, plugins]
         # Numpy, which it needs, would be a fifth of the start of a worker process, which never comes here.
         engine = await in_thread(lambda: import_module("modelgauge.engine.run"), "engine")
-        records: list[TestRecord]
-        records = await engine.Run(options, self.secrets.found).works(works, observers, manifest)
-        return records
+        return list(await engine.Run(options, self.secrets.found).works(works, observers, manifest))
 
     def _options_for(self, works: Sequence[Work], objects: Sequence[str]) -> RunOptions:
         """The options of some works; an executor of the settings is left out where workers cannot make the objects.
