@@ -302,7 +302,7 @@ class Registry:
         suggestion = did_you_mean(base, known)
         if not suggestion and "/" not in base and self.providers:
             suggestion = (
-                f"If it is a provider's, write PROVIDER/{base}; there are: {', '.join(self.providers)}. "
+                f"For a provider's, write PROVIDER/{base}; the providers are: {', '.join(self.providers)}. "
             )
         fixes = [suggestion]
         owner = next(

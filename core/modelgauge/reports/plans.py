@@ -59,6 +59,6 @@ def sum_of_plans(plans: Sequence[Plan]) -> str:
     costs = [plan.cost_usd for plan in plans if plan.sut_calls.paid]
     known = [cost for cost in costs if cost is not None]
     if not known:
-        return f"{to_pay}{'; what they cost is not known' if calls else ''}."
+        return f"{to_pay}{'; the cost is unknown' if calls else ''}."
     more = " and what SUTs without known prices ask" if len(known) < len(costs) else ""
     return f"{to_pay}; about {dollars(sum(known))}{more}."

@@ -69,8 +69,9 @@ def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str)
     """The runs of the newest invocation, or of one that many before it."""
     if before >= len(invocations):
         number = len(invocations)
+        wanted = f"latest~{before}" if before else "latest"
         raise RecordError(
-            f"Found {counted(number, 'invocation')} in {where}",
+            f"There is no '{wanted}': {counted(number, 'invocation is', 'invocations are')} in {where}",
             fix=f"The oldest is {f'latest~{number - 1}' if number > 1 else 'latest'}: `modelgauge runs` lists them."
             if number
             else "Run a test first, or give its --data-dir.",

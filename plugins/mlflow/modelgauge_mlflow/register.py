@@ -40,12 +40,13 @@ def modelgauge_register_commands(cli: click.Group, settings: Mapping[str, Any]) 
 
     @cli.command("mlflow")
     @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-    @click.option("--tracking-uri", metavar="URL", help="The server, in place of that of the settings.")
+    @click.option("--tracking-uri", metavar="URL", help="The server; by default that of the settings.")
     @click.option("--data-dir", type=click.Path(file_okay=False), help="The folder of runs.")
     def mlflow(runs: tuple[str, ...], tracking_uri: str | None, data_dir: str | None) -> None:
-        """Send runs to an MLflow server, or bring up to date what was sent of them before.
+        """Send runs to an MLflow server, or update what was sent before.
 
-        RUN is the id of a run, or of an invocation for all its runs; the beginning of one; latest; or a folder.
+        RUN is the id of a run, or of an invocation for all its runs; the unique beginning of an id; latest; or a
+        folder.
 
         \b
         Examples:

@@ -31,7 +31,7 @@ def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def send(record: TestRecord, settings: Mapping[str, Any]) -> str:
-    """Send a run, or bring up to date what was sent of it before.
+    """Send a run, or update what was sent before.
 
     Args:
         record: of the run.

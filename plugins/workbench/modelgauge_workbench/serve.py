@@ -27,25 +27,27 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     "data_dirs",
     multiple=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder of runs; repeatable. What you add is written to that of each run, and else to the first.  "
+    help="A folder of runs; repeatable. What you add to a run is written to its folder, all else to the first.  "
     "[default: run_data]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8400, show_default=True, help="0: any.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8400, show_default=True, help="0 for any free port."
+)
 @click.option(
     "--token",
     envvar="MODELGAUGE_WORKBENCH_TOKEN",
     show_envvar=True,
-    help="What visitors must give. For any --host but that of this machine one is made if you give none.",
+    help="The token that visitors must give. For a --host other than this machine, one is made by default.",
 )
-@click.option("--read-only", is_flag=True, help="Let visitors look, and change nothing.")
+@click.option("--read-only", is_flag=True, help="Let visitors look, but change nothing.")
 @click.option(
     "--parallel",
     type=click.IntRange(min=1),
     metavar="N",
     default=1,
     show_default=True,
-    help="Runs that are started from pages and go on at once; the others wait.",
+    help="How many runs that are started from pages run at once; the others wait.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the browser.")
 @plugin_option
@@ -65,7 +67,7 @@ def serve(
 ) -> None:
     """Show runs and data sets in the browser, at an address of this machine.
 
-    Nothing is loaded from a network, and nothing is sent to one. Runs appear while they run. Stop it by Ctrl-C.
+    Nothing is loaded from a network or sent to one. Runs appear while they run. Ctrl-C stops it.
 
     \b
     Examples:

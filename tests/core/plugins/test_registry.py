@@ -216,7 +216,7 @@ def test_unknown_names_suggest_uids_and_providers():
         made.make("my_stu?temperature=1")
     with pytest.raises(UnknownNameError, match="Did you mean 'openai/gpt-4o'"):
         made.make("openia/gpt-4o")
-    with pytest.raises(UnknownNameError, match=r"write PROVIDER/gpt-4o; there are: openai\."):
+    with pytest.raises(UnknownNameError, match=r"write PROVIDER/gpt-4o; the providers are: openai\."):
         made.make("gpt-4o")
     assert "openai/gpt-4o" in made
     assert "nothing" not in made

@@ -18,7 +18,7 @@ def test_a_plan_without_annotators_and_prices_has_no_columns_for_them():
     lines = render_plans([make_plan()], Style()).split("\n")
     assert lines[0].split() == ["Test", "SUT", "items", "SUT", "calls", "cached"]
     assert lines[2].split() == ["a_test", "a_sut", "12", "10", "2"]
-    assert lines[4] == "To pay: 10 calls; what they cost is not known."
+    assert lines[4] == "To pay: 10 calls; the cost is unknown."
 
 
 def test_calls_and_costs_are_summed_up():
@@ -66,7 +66,7 @@ def test_a_price_has_cents_or_its_first_two_digits(cost, shown):
 
 def test_a_plan_that_sends_less_pays_less():
     shown = render_plans([make_plan(paid=1000, judged=500, unsent=300), make_plan(paid=1)], Style(width=100))
-    assert "To pay: 1,201 calls; what they cost is not known." in shown
+    assert "To pay: 1,201 calls; the cost is unknown." in shown
 
 
 def test_prices_of_pairs_that_ask_nothing_have_no_column_and_lack_nothing():

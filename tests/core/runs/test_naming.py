@@ -116,9 +116,11 @@ def test_an_unknown_name_names_the_nearest(commands):
 
 
 def test_before_the_first_command_there_is_none(commands, tmp_path):
-    with pytest.raises(RecordError, match=r"Found 3 invocations in .*runs\. .*The oldest is latest~2: "):
+    with pytest.raises(
+        RecordError, match=r"no 'latest~3': 3 invocations are in .*runs\. .*The oldest is latest~2: "
+    ):
         find_runs(commands, "latest~3")
-    with pytest.raises(RecordError, match=r"Found 0 invocations in .*Run a test first"):
+    with pytest.raises(RecordError, match=r"no 'latest': 0 invocations are in .*Run a test first"):
         find_runs(tmp_path / "empty", "latest")
 
 

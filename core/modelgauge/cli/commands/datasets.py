@@ -103,7 +103,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
         for row in rows
     ]
     head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
-    app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder}.")
+    app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder.resolve()}.")
     if broken:
         app.note(
             f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
