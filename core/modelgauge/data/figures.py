@@ -28,8 +28,8 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
 
     Args:
         value: any finite number.
-        error: its standard error, or another measure of its uncertainty. None or 0 where there is none: then
-            whole numbers are whole, and others have four significant digits.
+        error: its standard error, or another measure of its uncertainty. None or 0 without an error bar: then whole
+            numbers are whole, and others have four significant digits.
         threshold: what the value is compared with: it has as many digits as keep it on its side.
     """
     if error is not None and error > 0:

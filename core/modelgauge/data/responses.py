@@ -107,7 +107,7 @@ class SUTCompletion(Frozen):
         top_logprobs: the most likely tokens, one entry a position.
         tool_calls: the tools that were called.
         finish_reason: why it ended, in the SUT's own words.
-        metadata: what an app returns beside its text (retrieval context, say).
+        metadata: what an app returns in addition to its text, such as its retrieval context.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("text",)

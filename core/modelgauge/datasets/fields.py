@@ -98,12 +98,12 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
     """What a value says; None if it is a blank cell.
 
-    One text stands for a list of one, the name of a tool for the tool, and JSON for what it says.
+    A text means a list with that text, the name of a tool means the tool, and JSON means its value.
 
     Args:
         field: what it stands for.
         value: of any type.
-        delimiter: between the parts of a list that is given as one text; with none it is one part.
+        delimiter: between the parts of a list that is given as one text; without it the text is one part.
         is_cell: whether it is a cell of a CSV file, a text where other values have types.
 
     Raises:
@@ -196,7 +196,7 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
 
     Args:
         given: by name: FIELD_col_name, FIELD_key_name or FIELD_field_name, and FIELD_col_delimiter.
-        delimiters: of fields, where none is given and it is not the usual one.
+        delimiters: of fields whose default is not the usual delimiter.
 
     Raises:
         InvalidOptionError: there is no such argument, it is not a text, or two name different columns for a field.
@@ -291,7 +291,7 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
 
 
 def misspelt(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> Iterator[str]:
-    """Say of each column that is kept as a custom one, but is named like a field that has no column."""
+    """Yield a doubt for each custom column that is named like a field without a column."""
     free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
     for column in table.columns:
         near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []

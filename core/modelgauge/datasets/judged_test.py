@@ -124,7 +124,7 @@ def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, 
         parts: those of components, which change no name of the others.
 
     Raises:
-        InvalidDataError: there is none, or something among them is not a metric.
+        InvalidDataError: there are no metrics, or a member is not a metric.
     """
     if isinstance(metrics, Metric | str):
         metrics = [metrics]  # a uid is refused below

@@ -148,7 +148,7 @@ def restored(
 
     Raises:
         UnknownNameError: there is no such version.
-        DatasetConflictError: somebody saved another version in this moment.
+        DatasetConflictError: somebody saved another version at the same time.
     """
     store = store or store_of()
     earlier, rows = store.rows(alias, number)

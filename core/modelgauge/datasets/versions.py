@@ -59,7 +59,7 @@ class Version(Frozen):
 
 
 class DatasetStore(Protocol):
-    """Where versions of data sets are kept: a folder, or a workbench that serves one."""
+    """A store of versions of data sets: a folder, or a served workbench."""
 
     def versions(self, alias: str) -> list[Version]:
         """All versions, oldest first; empty if there is no data set of this alias."""

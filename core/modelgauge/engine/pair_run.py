@@ -189,7 +189,7 @@ class PairRun:
         return self._journal
 
     def stop(self, failure: ModelGaugeError | None = None) -> None:
-        """Start no more items: the run was interrupted, or cannot go on (then the failure says why)."""
+        """Start no more items: the run was interrupted, or cannot continue (then the failure says why)."""
         if failure is None:
             self.cancelled = True
         else:
@@ -201,7 +201,7 @@ class PairRun:
         return self.cancelled or self._failure is not None
 
     def abandon(self) -> None:
-        """Wait no longer for the items under way, nor for the test to make items or a result."""
+        """Stop waiting for the items under way, and for the test to make items or a result."""
         self.stop()  # a second Ctrl-C can come before the first one did that
         self._abandoned = True
         if (self._workers is None or not self._workers.abandon()) and self._authors_task is not None:

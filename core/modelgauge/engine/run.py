@@ -179,7 +179,7 @@ class Run:
         return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.gate])]
 
     async def _finished(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
-        """Wait for all pairs; after an interruption no call is sent, and those under way get a few seconds."""
+        """Wait for all pairs; after an interruption no call is sent, and calls under way get a few seconds."""
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
@@ -211,7 +211,7 @@ class Run:
             await asyncio.wait(late, timeout=_AT_ONCE)
 
     async def _keep_totals(self) -> None:
-        """Say in the files of runs why their calls wait: nothing else is written while no item finishes."""
+        """Write into the files of runs why their calls wait, since nothing else is written while no item finishes."""
         while True:
             await asyncio.sleep(_LOOK)
             for one in self._pairs:

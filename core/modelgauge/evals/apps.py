@@ -69,7 +69,7 @@ def check_app(callback: object) -> Observation:
 
 @dataclass(frozen=True, slots=True)
 class AppAnswer:
-    """What an app did in one use, and what it returned or raised."""
+    """The trace of one use of an app, and what the app returned or raised."""
 
     trace: OpenTrace
     value: Any

@@ -1,4 +1,4 @@
-"""What a person reads after an evaluation: each test case with its metrics, and how many passed.
+"""The text after an evaluation: each test case with its metrics, and how many passed.
 
 The statistics of a run are the report's: `modelgauge show`.
 """
@@ -26,7 +26,7 @@ _LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is shown of a test case.
+    """The display of a test case.
 
     Args:
         title: its name, else how it begins.
@@ -57,7 +57,7 @@ class Shown:
 
     @classmethod
     def of_plain(cls, held: dict[str, Any]) -> "Shown":
-        """Read its JSON, of another process."""
+        """Read it from the JSON of another process."""
         data = tuple(MetricData(**one) for one in held["metrics_data"])
         return cls(held["title"], held["success"], data, held["error"])
 
@@ -129,7 +129,7 @@ def rendered(
 
 
 def place_of(what: str, path: Path) -> str:
-    """Where something is, in one line, to be copied.
+    """Return a line with a path that can be copied.
 
     Args:
         what: is there.

@@ -121,10 +121,10 @@ class Configs:
 
     @classmethod
     def of(cls, given: Sequence[Any], options: Mapping[str, Any]) -> tuple["Configs", dict[str, Any]]:
-        """Lay options that were given one by one over the four configs, and return those of the engine beside them.
+        """Apply single options to the four configs, and return them with the options of the engine.
 
         Args:
-            given: the configs in the order of the fields; None stands for the defaults of one.
+            given: the configs in the order of the fields; None means the defaults of a config.
             options: by name.
 
         Raises:

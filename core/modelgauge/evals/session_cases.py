@@ -152,7 +152,7 @@ class Cases:
         return found
 
     def items(self) -> Iterator[ItemRecord]:
-        """The items, in order, repeats of a case as one; none of a case of which a repeat was not judged."""
+        """Return the items in order; repeats of a case are joined, and a case with an unjudged repeat has no item."""
         for index, (item_id, cases) in enumerate(self.by_id().items()):
             items = [one.item for one in cases if one.item is not None]
             if len(items) == len(cases):

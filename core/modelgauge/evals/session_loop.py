@@ -47,7 +47,7 @@ class Job:
         context: of the test: what its fixtures set holds for its metrics too.
         targets: all that is called for it.
         task: judges it.
-        is_given_up: nobody waits for it any more.
+        is_given_up: its caller no longer waits.
     """
 
     work: Work
@@ -73,7 +73,7 @@ class Judged:
 
     Args:
         record: as it was judged.
-        written: the same without secrets.
+        written: the record without secrets.
         line: of the journal, which may be written now: all calls are committed.
         notes: what a reader of the session's record should know.
     """

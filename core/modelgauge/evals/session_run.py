@@ -54,7 +54,7 @@ class SharedJournal:
     """A journal to which several processes append, in turns.
 
     Args:
-        path: of the journal; it is made where there is none.
+        path: of the journal, which is made if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,7 +128,7 @@ class SessionRun:
         return self.folder.path if self.folder.path.is_dir() else self._shared
 
     def journal(self) -> SharedJournal:
-        """The journal, in the folder of the run, which is made here; where that cannot be, the end tells why."""
+        """The journal in the folder of the run, which is made here; if that fails, the end of the session says why."""
         with self._lock:
             if self._journal is None:
                 try:
@@ -186,7 +186,7 @@ class SessionRun:
 
         Args:
             cases: at least one.
-            notes: what a reader should know, beside what the cases say.
+            notes: further facts that a reader should know.
             collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
                 None if it came to its end.
 

@@ -31,8 +31,8 @@ class JsonCorrectnessMetric(Metric):
 
     Args:
         uid: see `Metric`, also for the settings.
-        expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a
-            dict, which needs an extra: `pip install "modelgauge-framework[metrics]"`. Without one, any JSON will do.
+        expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a dict,
+            which needs an extra: `pip install "modelgauge-framework[metrics]"`. By default any JSON passes.
         threshold: 1 by default.
 
     Raises:

@@ -146,7 +146,7 @@ def scores_of_all(
     Args:
         answers: what each judge gave or raised, by the names under which they are asked.
         uids: of the judges, in this order.
-        combine: how the scores are to become one.
+        combine: how the scores are combined.
 
     Raises:
         BaseException: the first error; one of a call names the judges that failed.

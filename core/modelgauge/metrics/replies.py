@@ -238,12 +238,11 @@ def is_cut_off(completion: SUTCompletion) -> bool:
 def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     """The one object of a shape that a reply holds.
 
-    Judges quote what they judge, and that may hold an object of the very shape. So an object whose values all
-    stand in the material, however they are written there, counts only where it is the whole reply, and nothing
-    else in the reply may be such that it could be the answer: a second object that fits and says something
-    else, one that does not fit and has a key of the shape anywhere in it, or a list of what the shape lists.
-    Otherwise it is not clear which is meant. The same object again, objects with other keys, prose, and what stands
-    in `<think>` do not matter.
+    Judges quote what they judge, and that may hold an object of the very shape. So an object whose values are all in
+    the material, in whatever form, counts only if it is the whole reply, and nothing else in the reply could be the
+    answer: a second object that fits and says something else, one that does not fit and has a key of the shape
+    anywhere in it, or a list of what the shape lists. Otherwise it is not clear which is meant. The same object again,
+    objects with other keys, prose, and what stands in `<think>` do not matter.
 
     Args:
         text: the reply.

@@ -1,4 +1,4 @@
-"""What a worker does: it makes the objects of a brief, works on items as they come, and sends their records.
+"""The work of a worker: make the objects of a brief, process items as they arrive, and send their records.
 
 Executors of plugins call `serve` in their workers, with their own way to carry lines.
 """

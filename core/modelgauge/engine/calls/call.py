@@ -1,6 +1,6 @@
 """One call, from native request to native response: cache, single flight, limits, attempts, store.
 
-Here and nowhere else calls are made; SUTs, annotators and judges' questions all come through `Target.call`.
+All calls of SUTs, annotators and judges are made here, by `Target.call`.
 """
 
 import inspect
@@ -111,11 +111,11 @@ class Target:
 
     @cached_property
     def admission(self) -> Entrance:
-        """The entrance that every attempt passes: limits, rates, caps."""
+        """The admission of attempts: limits, rates, caps."""
         return entrance_of(self.owner, self.services, self._judge_suts, batched=is_batched(self.owner))
 
     def notes(self) -> Iterator[str]:
-        """What the record shall say of the calls."""
+        """Yield the notes of the record about the calls."""
         if "admission" in vars(self):
             yield from self.admission.notes()
         yield from self.splitting.notes()

@@ -1,4 +1,4 @@
-"""How calls wait before they are sent again: each by itself, and all together while a server cannot be reached."""
+"""Pauses of calls before they are sent again: of each call, and of all calls while a server cannot be reached."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ class Pauses:
         self._is_given_up = False
 
     async def pause(self, seconds: float) -> None:
-        """Wait before a call is sent again; not where none will be."""
+        """Wait before a call is sent again, unless no further call is sent."""
         if self._is_given_up or not seconds:
             return
         pause = asyncio.ensure_future(self._sleep(seconds))
@@ -51,12 +51,12 @@ class Pauses:
 
 
 class Server:
-    """What is known of the server behind a target. While it cannot be reached, all calls wait until one gets through.
+    """The state of the server of a target. While it cannot be reached, all calls wait until one gets through.
 
     Args:
         uid: of what is called.
-        patience: seconds of nothing but refusals after which the server is given up.
-        first_patience: the same, for one that has never answered.
+        patience: seconds without success after which the server is given up.
+        first_patience: such seconds for a server that has never answered.
         pauses: between two tries.
         clock: seconds.
 
@@ -90,12 +90,12 @@ class Server:
 
     @property
     def patience(self) -> float:
-        """Seconds of nothing but refusals after which the server is given up."""
+        """Return the seconds without success after which the server is given up."""
         return self._patience if self.answers else self._first_patience
 
     @property
     def trouble(self) -> str:
-        """Why its calls wait, as a sentence; empty if they do not."""
+        """Return why its calls wait, as a sentence; empty if they do not."""
         if self.is_down():
             return f"'{self._uid}' cannot be reached: its calls wait for it."
         return f"'{self._uid}' is rate limited: its calls wait." if self.limited else ""
@@ -105,7 +105,7 @@ class Server:
         return self._since is not None
 
     async def turn(self) -> None:
-        """Wait while the server cannot be reached, until it is this call's turn to try; then it is, until `leave`."""
+        """Wait while the server cannot be reached, until this call may try; its turn lasts until `leave`."""
         if not self.is_down():
             return
         await self._turn.acquire()
@@ -139,7 +139,7 @@ class Server:
         return self._trying is not None and self._trying is asyncio.current_task()
 
     def answered(self, begun: float) -> None:
-        """Note a call that was answered.
+        """Count an answered call.
 
         Args:
             begun: when it was sent. Answers to calls that were sent before an outage do not end it.
@@ -150,12 +150,12 @@ class Server:
             self._reached()
 
     def found(self) -> None:
-        """Note a call that failed, and had found the server."""
+        """Record a failed call that had reached the server."""
         if self._is_trying():
             self._reached()
 
     def limits(self, before: int, now: float) -> int:
-        """Note a call that a rate limit refused; return how often that happened.
+        """Count a call that a rate limit refused, and return the count.
 
         Args:
             before: how often, when the call was sent.
@@ -172,7 +172,7 @@ class Server:
             log.warning(_LIMITED, self._uid, self._patience)
 
     def found_nobody(self, why: str) -> bool:
-        """Note a call that found no server.
+        """Record a call that could not reach the server.
 
         Args:
             why: the message of its error.

@@ -1,6 +1,6 @@
-"""The lines between driver and workers: a JSON list of a kind and its fields, and behind a tab maybe a JSON text.
+"""The lines between driver and workers: a JSON list of a kind and its fields, then optionally a tab and a JSON text.
 
-The text behind the tab is an item, or a line of the journal; whoever passes it on need not read it.
+The text after the tab is an item, or a line of the journal; it can be passed on unread.
 
 | to a worker | fields | means |
 | --- | --- | --- |
@@ -39,7 +39,7 @@ TAB, END = b"\t", b"\n"  # neither stands in a JSON text
 
 
 class Brief(Frozen):
-    """What workers need to make the objects of a command, all of it by names.
+    """The names and options by which workers make the objects of a command.
 
     Args:
         works: a manifest for each, as `run.json` has it.
@@ -47,7 +47,7 @@ class Brief(Frozen):
         answers: the folders of the runs whose answers are measured; None if a SUT is asked.
         data_dir: the data folder.
         cache: where responses are kept; None for the data folder.
-        secrets: values by name, where the executor hands them down.
+        secrets: values by name, if the executor hands them to its workers.
         files: SHA-256 of the plugin files.
         path: where modules are imported from, on the same machine; None elsewhere.
         log_level: of the driver's log.
@@ -86,5 +86,5 @@ def unpacked(line: bytes) -> tuple[str, list[Any], bytes]:
 
 
 def changes(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """The numbers that grew, and by how much."""
+    """Return the numbers that grew, and by how much."""
     return {name: grown for name, number in now.items() if (grown := number - before.get(name, 0))}

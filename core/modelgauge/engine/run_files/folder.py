@@ -34,7 +34,7 @@ BUNDLE = "bundle.json"
 
 
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:
-    """An id that sorts by time, so that the runs of one command keep their order.
+    """Return an id that sorts by time, so that the runs of one command keep their order.
 
     Processes that must make the same id give the time, in UTC, and the digit at its end.
     """
