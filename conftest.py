@@ -71,6 +71,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: tests wait for disks, servers and clocks."""
+    """Two workers more than there are processors: tests wait for disks, servers, browsers and clocks."""
     known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (known or 1) + 1
+    return (known or 1) + 2

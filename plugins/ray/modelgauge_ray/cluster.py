@@ -60,7 +60,7 @@ class RayCluster:
             import_module("modelgauge_ray.worker").RayWorker
         )
         self._address = self._ray.util.get_node_ip_address()
-        self._elsewhere = False
+        self._elsewhere = self._has_warned = False
         self.workers = workers or self._room()
 
     def _connect(self, address: str | None) -> None:
@@ -117,9 +117,12 @@ class RayCluster:
             await in_thread(self._ray.shutdown, "ray")
 
     def _warn(self) -> None:
+        """Say once what a worker waits for, if it is room: one that has it is only slow to start."""
         needs = {name: amount for name, amount in self._needs.items() if amount}
         free, has = self._ray.available_resources(), self._ray.cluster_resources()
-        log.warning(_NO_ROOM, _listed(needs, needs), _listed(has, needs), _listed(free, needs))
+        if not self._has_warned and any(free.get(name, 0) < amount for name, amount in needs.items()):
+            self._has_warned = True
+            log.warning(_NO_ROOM, _listed(needs, needs), _listed(has, needs), _listed(free, needs))
 
 
 class RayLink:
