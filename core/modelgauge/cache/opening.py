@@ -48,9 +48,8 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
             fix=f"Install {known[scheme].dist.name} again.",
         ) from error
     try:
-        if any(
-            name == "password" for name, _ in parse_qsl(urlsplit(where).query)
-        ):  # records keep the command line
+        # Records keep the command line.
+        if any(name == "password" for name, _ in parse_qsl(urlsplit(where).query)):
             raise InvalidOptionError(
                 "The URL of --cache has a password behind its question mark.",
                 fix="Leave it out; the plugin's README names the environment variable for it.",

@@ -150,10 +150,8 @@ class SessionLoop:
         while not serving.done():
             try:
                 self._loop.run_until_complete(serving)
-            except (
-                KeyboardInterrupt,
-                SystemExit,
-            ):  # of a metric: its case learns of it, and the others go on
+            # Of a metric: its case learns of it, and the others go on.
+            except (KeyboardInterrupt, SystemExit):
                 continue
         self._loop.close()
 

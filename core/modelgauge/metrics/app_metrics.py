@@ -141,9 +141,8 @@ class LatencyMetric(_LimitMetric):
         held = completion.metadata
         reported = held.get("completion_time", getattr(prompt.context, "completion_time", None))
         trace = held.get(TRACE)
-        if (
-            reported is None and isinstance(trace, Mapping) and SPAN not in held
-        ):  # a part has a time of its own
+        # A part has a time of its own.
+        if reported is None and isinstance(trace, Mapping) and SPAN not in held:
             completion = completion.replaced(metadata={**held, "completion_time": trace.get("seconds")})
         return super().translate_request(prompt, completion)
 

@@ -261,11 +261,8 @@ def _said(body: bytes) -> _Said:
     message = error.get("message", error.get("detail", error))
     if isinstance(message, dict) and message.get("error"):  # LiteLLM's
         message = message["error"]
-    names = (
-        error.get("code"),
-        error.get("type"),
-        error.get("status"),
-    )  # some servers write the status as the code
+    # Some servers write the status as the code.
+    names = (error.get("code"), error.get("type"), error.get("status"))
     code = next(
         (shortened(name, 80) for name in names if isinstance(name, str) and not _is_status(name)), None
     )

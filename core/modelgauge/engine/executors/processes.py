@@ -9,11 +9,8 @@ from contextlib import suppress
 from modelgauge.engine.executors.shown_once import ShownOnce
 from modelgauge.errors import InvalidOptionError
 
-_COMMAND = (
-    "-P",
-    "-m",
-    "modelgauge.workers",
-)  # -P: nothing in the working directory is taken for a module of ours
+# -P: nothing in the working directory is taken for a module of ours.
+_COMMAND = ("-P", "-m", "modelgauge.workers")
 _CHUNK = 1 << 18
 _ENDING = 2.0  # seconds that a process whose output has ended gets to end itself
 

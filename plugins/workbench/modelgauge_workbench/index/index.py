@@ -131,9 +131,8 @@ def _prepared(connection: sqlite3.Connection, cache: int) -> sqlite3.Connection:
     """A connection with the settings of all."""
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA journal_mode = wal")
-    connection.execute(
-        "PRAGMA synchronous = normal"
-    )  # a power cut costs the latest transactions, which are made again
+    # A power cut costs the latest transactions, which are made again.
+    connection.execute("PRAGMA synchronous = normal")
     connection.execute(f"PRAGMA cache_size = -{cache}")
     return connection
 

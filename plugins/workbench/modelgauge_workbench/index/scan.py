@@ -118,9 +118,8 @@ def _scan(rows: _Rows, path: Path, folder: int) -> int:
     stamp = stamp_of(path)
     known = _known(rows.db, folder, path.name)
     is_run = not stamp.startswith("-")
-    if known is not None and (
-        not is_run or known["journal_read"] > _journal_size(stamp)
-    ):  # another is in its place
+    # If the journal is shorter than before, another run is in its place.
+    if known is not None and (not is_run or known["journal_read"] > _journal_size(stamp)):
         forget(rows.db, known["number"])
         known = None
     if not is_run:

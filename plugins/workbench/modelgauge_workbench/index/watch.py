@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 1.0  # seconds between two looks
-_SETTLED, _BEGUN = (
-    3,
-    600,
-)  # seconds after which the time of a folder says whether it changed; and a folder is no new run
+_SETTLED = 3  # seconds after which the time of a folder says whether it changed
+_BEGUN = 600  # seconds after which a folder is not a new run
 _LATEST, _IN_TURN = 20, 100  # ended runs that are looked at each time: the latest, and others in turn
 
 

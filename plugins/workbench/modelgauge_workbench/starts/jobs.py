@@ -199,9 +199,8 @@ def new_job(data_dir: Path, *, text: str | None = None, resumes: Path | None = N
     job.path.mkdir()
     if text is not None:
         job.run_file.write_text(text, encoding="utf-8")
-    job.write(
-        "job.json", {"created": now(), "resumes": resumes and str(resumes)}
-    )  # last: without it the folder is no job
+    # Last: without it the folder is not a job.
+    job.write("job.json", {"created": now(), "resumes": resumes and str(resumes)})
     return job
 
 
