@@ -104,9 +104,8 @@ def _told(value: Any, constructor: Any = None) -> Iterator[str]:
 def _members(cls: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
     """The methods and properties of a class with a docstring, but for those that a public base tells of."""
     told_elsewhere = {one for base in cls.__mro__[1:] if base in public for one in base.__mro__}
-    seen = {name for base in told_elsewhere for name in vars(base)} | {
-        "model_post_init"
-    }  # which pydantic adds
+    seen = {name for base in told_elsewhere for name in vars(base)}
+    seen.add("model_post_init")  # which pydantic adds
     for base in cls.__mro__:
         if base in told_elsewhere or not base.__module__.startswith("modelgauge"):
             continue

@@ -102,6 +102,17 @@ def test_lint_exemptions_carry_a_reason() -> None:
     assert unexplained == []
 
 
+def test_no_remark_tears_a_statement_apart() -> None:
+    """Behind a short line a remark makes the formatter break the statement: it stands on the line above instead."""
+    torn = [
+        f"{name_of(file)}:{number}"
+        for file in FILES
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.match(r"\s*[])}]+:?  # (?!noqa|type:|fmt:)", line)
+    ]
+    assert torn == []
+
+
 def test_a_class_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = {}
     for file in core_files():
