@@ -1,5 +1,7 @@
 """One person's story from an empty folder to a shared run: every step of it, with a real app in a real pytest."""
 
+import time
+
 from children import run
 
 APP = """
@@ -103,12 +105,13 @@ def test_from_a_data_set_to_a_shared_run(visit, serve, check_looks, chromium, tm
     assert ran_in == [f"/runs/{name}" for name in reversed(runs)]
     check_looks_of(page)
 
-    # A person rates both answers by keys.
+    # A person rates both answers by keys, once the index has both.
+    while "of 2 answers" not in workbench.ask(f"/ratings/queue?run={runs[1]}")[2]:
+        time.sleep(0.05)
     page.goto(second)
     page.keyboard.press("r")
     page.get_by_label("Your name").first.fill("ann")
     for key in ("Enter", "5", "4"):
-        page.wait_for_load_state()
         with page.expect_navigation():
             page.keyboard.press(key)
     page.get_by_text("You have seen all 2 answers.").wait_for()
