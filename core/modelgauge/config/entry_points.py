@@ -88,7 +88,7 @@ def installed_version(distribution: str) -> str:
 def warn_of_foreign_distributions() -> None:
     """Warn, once in a process, of distributions that share names and files with ours, and say how to remove them."""
     entries = (entry for folder in dict.fromkeys(sys.path) for entry in _metadata_folders(folder))
-    names = {_name_in(entry) for entry in entries if entry.name.lower().startswith(GROUP)}
+    names = {_name_in(entry.name) for entry in entries if entry.name.lower().startswith(GROUP)}
     found = sorted(names & _FOREIGN)
     if found:
         warnings.warn(
@@ -130,28 +130,44 @@ def _is_no_folder(folder: str) -> bool:
 def _from_folders(folders: Iterable[str]) -> Iterator[PluginEntryPoint]:
     seen: set[str] = set()
     for folder in folders:
-        try:
-            now = os.stat(folder or ".")  # noqa: PTH116  see above
-        except OSError:
-            continue  # not there: imports find nothing there either
-        for name, announced in _announced_in(folder, (now.st_dev, now.st_ino, now.st_mtime_ns)):
+        for name, path in _installed_in(folder, _version_of(folder or ".")):
             if name not in seen:
                 seen.add(name)
-                yield from announced
+                yield from _announced_by(path, _version_of(f"{path}/entry_points.txt"))
+
+
+_Version = tuple[int, ...]
+"""What changes when a file is written anew, or something is installed in a folder or removed."""
+
+
+def _version_of(path: str) -> _Version:
+    try:
+        now = os.stat(path)  # noqa: PTH116  see above
+    except OSError:
+        return ()  # not there: imports find nothing there either
+    return now.st_dev, now.st_ino, now.st_mtime_ns, now.st_size
 
 
 @lru_cache(maxsize=256)
-def _announced_in(
-    folder: str, version: tuple[int, int, int]
-) -> list[tuple[str, tuple[PluginEntryPoint, ...]]]:
-    """What each distribution in a folder announces. `version` changes when one is installed there or removed."""
+def _installed_in(folder: str, version: _Version) -> list[tuple[str, str]]:
+    """The distributions in a folder, each with the folder of its metadata."""
     del version
     here: dict[str, os.DirEntry[str]] = {}
     for entry in _metadata_folders(folder):
-        name = _name_in(entry)
+        name = _name_in(entry.name)
         if name not in here or _written(entry) > _written(here[name]):
             here[name] = entry
-    return [(name, tuple(_read_folder(entry))) for name, entry in here.items()]
+    return [(name, entry.path) for name, entry in here.items()]
+
+
+@lru_cache(maxsize=4096)
+def _announced_by(path: str, version: _Version) -> tuple[PluginEntryPoint, ...]:
+    """What a distribution announces, by the folder of its metadata; nothing if it has no entry points."""
+    text = _read(path, "entry_points.txt") if version else ""
+    if f"[{GROUP}]" not in text:
+        return ()
+    metadata = _read(path, "METADATA") or _read(path, "PKG-INFO")
+    return tuple(_parse(text, metadata, otherwise=_name_in(os.path.basename(path))))  # noqa: PTH119  see above
 
 
 def _metadata_folders(folder: str) -> Iterator[os.DirEntry[str]]:
@@ -162,8 +178,9 @@ def _metadata_folders(folder: str) -> Iterator[os.DirEntry[str]]:
         return  # not there, or not ours to read: imports find nothing there either
 
 
-def _name_in(entry: os.DirEntry[str]) -> str:
-    return canonical_distribution(entry.name.rpartition(".")[0].partition("-")[0])
+def _name_in(folder: str) -> str:
+    """The name of a distribution, by the name of the folder of its metadata."""
+    return canonical_distribution(folder.rpartition(".")[0].partition("-")[0])
 
 
 def _written(entry: os.DirEntry[str]) -> float:
@@ -171,13 +188,6 @@ def _written(entry: os.DirEntry[str]) -> float:
         return entry.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _read_folder(entry: os.DirEntry[str]) -> Iterator[PluginEntryPoint]:
-    text = _read(entry.path, "entry_points.txt")
-    if f"[{GROUP}]" in text:
-        metadata = _read(entry.path, "METADATA") or _read(entry.path, "PKG-INFO")
-        yield from _parse(text, metadata, otherwise=_name_in(entry))
 
 
 def _read(folder: str, file: str) -> str:

@@ -53,8 +53,11 @@ def test_of_two_in_one_folder_the_one_written_last_counts(site):
     assert [each.value for each in installed_entry_points([str(site.folder)])] == ["stale"]
 
 
-def test_what_is_installed_or_removed_meanwhile_counts_at_once(site):
-    site.distribution("acme", "acme = acme.one")
+def test_what_is_installed_edited_or_removed_meanwhile_counts_at_once(site):
+    acme = site.distribution("acme", "acme = acme.zero")
+    assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.zero"]
+    announced = acme / "entry_points.txt"
+    announced.write_text(announced.read_text().replace("acme.zero", "acme.one"))
     assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.one"]
     later = site.distribution("beta", "beta = beta.one")
     assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.one", "beta.one"]
