@@ -203,9 +203,8 @@ class Runner:
     async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
         """Run works whose names are resolved; `run`, `resume`, `rescore` and `evaluate` all end here."""
         inputs = self._all_inputs()
-        named = {
-            uid for one in works if one.respondent.given is None for uid in (one.test.uid, one.respondent.uid)
-        }
+        asked = [work for work in works if work.respondent.given is None]
+        named = {uid for work in asked for uid in (work.test.uid, work.respondent.uid)}
         # No command can name these.
         objects = sorted(named & resolver.objects - inputs.get("datasets", {}).keys())
         inputs |= {"objects": objects} if objects else {}
@@ -306,7 +305,7 @@ def list_items(
     runner = Runner(data_dir, max_test_items=max_test_items, **options)
     resolver = runner.resolver()
     made = resolver.test(test)
-    paths = {key: one.path for key, one in resolver.data(made).items()}
+    paths = {key: dependency.path for key, dependency in resolver.data(made).items()}
     return _items(made, paths, runner.options)
 
 
@@ -314,8 +313,8 @@ def _items(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
 ) -> Iterator[TestItem]:
     with _failing(f"Test '{test.uid}'"):
-        for one in chosen(test, dependencies, options).items:
-            yield one.item
+        for item in chosen(test, dependencies, options).items:
+            yield item.item
 
 
 def _planned(planner: Planner, work: Work) -> Plan:
@@ -371,7 +370,7 @@ def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
     Raises:
         UsageError: one was given as an object, or holds answers that were.
     """
-    if any(one.respondent.given is not None for one in works):
+    if any(work.respondent.given is not None for work in works):
         raise UsageError(
             "Answers that were given are judged in this process.", fix="Leave out executor and workers."
         )

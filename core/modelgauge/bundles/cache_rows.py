@@ -28,10 +28,10 @@ _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an
 
 def keys_in(record: ItemRecord) -> Iterator[str]:
     """The keys of the calls that an item took."""
-    for one in record.interactions:
-        yield from () if one.key is None else (one.key,)
-        yield from one.other_keys
-        for of_completion in one.annotation_keys:
+    for interaction in record.interactions:
+        yield from () if interaction.key is None else (interaction.key,)
+        yield from interaction.other_keys
+        for of_completion in interaction.annotation_keys:
             yield from of_completion.values()
 
 

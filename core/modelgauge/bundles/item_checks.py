@@ -51,10 +51,12 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
     is_scored, repeats = isinstance(record, TestItemRecord), declared.reduce.repeats
-    failed = {one.repeat for one in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
+    failed = (
+        {failure.repeat for failure in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
+    )
     by_repeat: dict[int, list[PromptInteractionAnnotations]] = {}
-    for one in record.interactions:
-        by_repeat.setdefault(one.repeat, []).append(one)
+    for interaction in record.interactions:
+        by_repeat.setdefault(interaction.repeat, []).append(interaction)
     for repeat, answered in by_repeat.items():
         which = f" in repeat {repeat + 1}" if repeats > 1 else ""
         if repeat >= repeats:
@@ -62,8 +64,8 @@ def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
             continue
         is_whole = is_scored and repeat not in failed
         yield from (f"{problem}{which}" for problem in _of_prompts(record, answered, is_whole=is_whole))
-        for one in answered if is_whole else ():
-            yield from (f"{problem}{which}" for problem in _of_annotations(one, declared))
+        for interaction in answered if is_whole else ():
+            yield from (f"{problem}{which}" for problem in _of_annotations(interaction, declared))
     if is_scored and len(by_repeat.keys() | failed) < repeats:
         yield "it has no answer" if repeats == 1 else "some of its repeats have no answer"
 
@@ -74,21 +76,21 @@ def _of_prompts(
     prompts = record.test_item.prompts
     for number, prompt in enumerate(prompts, start=1):
         name = "its prompt" if len(prompts) == 1 else f"its prompt {number}"
-        times, most = sum(one.prompt is prompt for one in answered), 1
+        times, most = sum(interaction.prompt is prompt for interaction in answered), 1
         if not times:  # in lines of version 1 each answer has a prompt of its own
-            times, most = sum(one.prompt == prompt for one in answered), prompts.count(prompt)
+            times, most = sum(interaction.prompt == prompt for interaction in answered), prompts.count(prompt)
         if times > most:
             yield f"{name} was answered {times} times"
         elif not times and is_whole:
             yield f"{name} has no answer"
-    if any(one.prompt not in prompts for one in answered):
+    if any(interaction.prompt not in prompts for interaction in answered):
         yield "it has an answer to a prompt that is not its own"
-    if not all(one.response.completions for one in answered):
+    if not all(interaction.response.completions for interaction in answered):
         yield "it has an answer without a completion"
 
 
-def _of_annotations(one: PromptInteractionAnnotations, declared: Declared) -> Iterator[str]:
-    for each in one.response.completions:
+def _of_annotations(interaction: PromptInteractionAnnotations, declared: Declared) -> Iterator[str]:
+    for each in interaction.response.completions:
         names = each.annotations.keys()
         for name in sorted(names - declared.annotators):
             yield f"it has the annotation '{name}', which the run does not declare"
@@ -101,7 +103,7 @@ def _of_repeats(record: TestItemRecord, declared: Declared) -> Iterator[str]:
     reduce = declared.reduce
     if reduce.repeats == 1:
         return
-    times = Counter(one.repeat for one in record.failed_repeats)
+    times = Counter(failure.repeat for failure in record.failed_repeats)
     measured = len(record.repeat_measurements)
     if measured + len(times) != reduce.repeats or times.total() != len(times):
         yield f"{measured} of its repeats were measured and {times.total()} failed, of {reduce.repeats}"

@@ -24,28 +24,28 @@ class TextRemover:
         """The record of an item without its texts; by its digests the item is still recognized."""
         item = record.test_item
         digests = Digests(id=hex_digest(str(item.id)), item=hex_digest(item.model_dump_json()))
-        prompts = tuple([self._prompt(one) for one in item.prompts])
+        prompts = tuple([self._prompt(prompt) for prompt in item.prompts])
         own = dict(zip(map(id, item.prompts), prompts, strict=True))
         kept: dict[str, Any] = {
             "test_item": TestItem(prompts, id=item.id),
             "interactions": tuple(
                 [
-                    _bare(one, own.get(id(one.prompt)) or self._prompt(one.prompt))
-                    for one in record.interactions
+                    _bare(interaction, own.get(id(interaction.prompt)) or self._prompt(interaction.prompt))
+                    for interaction in record.interactions
                 ]
             ),
             "digests": record.digests or digests,
             "redacted": True,
         }
         if isinstance(record, TestItemRecord):
-            failed = tuple([one.replaced(**_NO_ERROR_TEXTS) for one in record.failed_repeats])
+            failed = tuple([failure.replaced(**_NO_ERROR_TEXTS) for failure in record.failed_repeats])
             return record.replaced(**kept, failed_repeats=failed)
         return record.replaced(**kept, **_NO_ERROR_TEXTS)
 
     def _prompt(self, prompt: PromptWithContext) -> PromptWithContext:
         asked = prompt.prompt
         if isinstance(asked, ChatPrompt):
-            messages = tuple([one.replaced(text=self._mark(one.text)) for one in asked.messages])
+            messages = tuple([message.replaced(text=self._mark(message.text)) for message in asked.messages])
             return PromptWithContext(asked.replaced(messages=messages), prompt.source_id)
         return PromptWithContext(asked.replaced(text=self._mark(asked.text)), prompt.source_id)
 
@@ -53,7 +53,9 @@ class TextRemover:
         return f"[text {self._numbers.setdefault(hex_digest(text), len(self._numbers) + 1)}]"
 
 
-def _bare(one: PromptInteractionAnnotations, prompt: PromptWithContext) -> PromptInteractionAnnotations:
+def _bare(
+    interaction: PromptInteractionAnnotations, prompt: PromptWithContext
+) -> PromptInteractionAnnotations:
     """An interaction without texts, and without the keys of its calls, by which short texts could be guessed."""
     completions = tuple(
         [
@@ -61,8 +63,8 @@ def _bare(one: PromptInteractionAnnotations, prompt: PromptWithContext) -> Promp
                 completion=SUTCompletion("", finish_reason=each.completion.finish_reason),
                 annotations=dict.fromkeys(each.annotations),
             )
-            for each in one.response.completions
+            for each in interaction.response.completions
         ]
     )
-    response = one.response.replaced(completions=completions)
-    return one.replaced(prompt=prompt, response=response, key=None, annotation_keys=(), other_keys=())
+    response = interaction.response.replaced(completions=completions)
+    return interaction.replaced(prompt=prompt, response=response, key=None, annotation_keys=(), other_keys=())

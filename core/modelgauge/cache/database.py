@@ -315,7 +315,7 @@ def why_unreadable(error: sqlite3.Error) -> str:
 
 
 def _says(error: sqlite3.Error, *words: str) -> bool:
-    return any(one in str(error) for one in words)
+    return any(word in str(error) for word in words)
 
 
 def file_at(path: Path) -> tuple[int, int] | None:

@@ -106,7 +106,7 @@ class CacheFolder:
     def quarantined(self) -> int:
         """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
         folder = Path(self.quarantine)
-        databases = sum(one.is_dir() for one in folder.iterdir()) if folder.is_dir() else 0
+        databases = sum(path.is_dir() for path in folder.iterdir()) if folder.is_dir() else 0
         rows = folder / "rows.jsonl"
         if not rows.is_file():
             return databases

@@ -33,7 +33,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
         return DiskCache(data_dir.absolute() / "cache" if where is None else Path(where))
     scheme = where.partition("://")[0]
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
-    known = {one.name: one for one in metadata.entry_points(group=GROUP)}
+    known = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
     if scheme not in known:
         raise InvalidOptionError(
             f"No plugin knows caches at {scheme}://.",

@@ -168,17 +168,17 @@ class RemoteCache(ABC):
     def take(self, digests: Collection[str]) -> dict[str, str]:
         """Lease keys; returns those that are not ours to pay, each with a name of the process that asks it."""
         with self._turn:
-            wanted = [one for one in dict.fromkeys(digests) if one not in self._mine]
+            wanted = [digest for digest in dict.fromkeys(digests) if digest not in self._mine]
             free = set(self._do(lambda: self.lease(wanted))) if wanted else set()
             self._mine |= free
-            others = [one for one in wanted if one not in free]
+            others = [digest for digest in wanted if digest not in free]
             known = self._do(lambda: self.holders(others)) if others else {}
-        return {one: known.get(one, "of another machine") for one in others}
+        return {digest: known.get(digest, "of another machine") for digest in others}
 
     def give_back(self, digests: Collection[str]) -> None:
         """End leases: the answers are committed, or the calls failed."""
         with self._turn:
-            held = [one for one in digests if one in self._mine]
+            held = [digest for digest in digests if digest in self._mine]
             self._mine.difference_update(held)
             if held:
                 self._do(lambda: self.release(held))

@@ -142,7 +142,7 @@ class _Checking:
     def seed(self) -> None:
         """Whether a seed (`random`) gives the same answer again."""
         answers, why = self._ask(_RANDOM, times=2, random=1, temperature=1)
-        texts = [one.completions[0].text for one in answers]
+        texts = [answer.completions[0].text for answer in answers]
         same = len(texts) == 2 and texts[0] == texts[1]
         self._note("seed", same, f"{'twice' if same else 'not'} the same answer" if texts else why)
 

@@ -97,9 +97,14 @@ def show_failed_gates(app: App, outcomes: Sequence[GateOutcome]) -> None:
     """Print a line for each failed gate, and set the exit code."""
     from modelgauge.reports.layout import one_line
 
-    failed = [one for one in outcomes if not one.passed]
-    for one in failed:
-        app.note(one_line(f"Failed: {one.gate}: {one.test}, {one.measurement}: {one.why}", _MOST_OF_A_LINE))
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    for outcome in failed:
+        app.note(
+            one_line(
+                f"Failed: {outcome.gate}: {outcome.test}, {outcome.measurement}: {outcome.why}",
+                _MOST_OF_A_LINE,
+            )
+        )
     if failed:
         app.exit_code = app.exit_code or FAILED
 
@@ -266,7 +271,7 @@ class BaselineCheck:
         is_path = Path(name).exists()
         folders = [] if Path(name).is_file() else find_runs(app.settings.data_dir, name)
         self._baseline = str(real_path(name)) if is_path else id_of(folders)
-        self._runs = {one.run_id for one in folders}
+        self._runs = {folder.run_id for folder in folders}
         self._app, self._gates, self._options, self._for_github = app, gates, options, for_github
         self._comparison: Comparison | None = None
         self._compared: list[str] = []
@@ -285,7 +290,7 @@ class BaselineCheck:
         from modelgauge.comparison.options import CompareOptions
         from modelgauge.comparison.pairing.systems import PlannedRun, baseline_sut_for
 
-        runs = [PlannedRun(*one) for one in planned]
+        runs = [PlannedRun(*parts) for parts in planned]
         sut = baseline_sut_for(runs, self._baseline, CompareOptions.of(**self._options))
         self._options = {**self._options, "baseline_sut": sut}
 
@@ -300,22 +305,25 @@ class BaselineCheck:
         from modelgauge.data.results import GIVEN
         from modelgauge.errors import RecordError
 
-        own = self._runs.intersection(one.run_id for one in folders) if resumes else None
+        own = self._runs.intersection(folder.run_id for folder in folders) if resumes else None
         if own:
             raise RecordError(
                 f"The baseline {min(own)} is the run that this command continues: a run does not differ from itself.",
                 fix="Name another run, or leave --baseline out.",
             )
 
-        manifests = [one.read_manifest() for one in folders]
-        if all(one["sut_uid"] != GIVEN for one in manifests):
-            self.check((test or one["test_uid"], one["sut_uid"], one.get("sut_label")) for one in manifests)
+        manifests = [folder.read_manifest() for folder in folders]
+        if all(manifest["sut_uid"] != GIVEN for manifest in manifests):
+            self.check(
+                (test or manifest["test_uid"], manifest["sut_uid"], manifest.get("sut_label"))
+                for manifest in manifests
+            )
 
     def compare(self, records: Sequence[TestRecord]) -> None:
         """Compare the runs of this command with the baseline."""
         from modelgauge.comparison.compare import compare
 
-        self._compared = [one.run_id for one in records]
+        self._compared = [record.run_id for record in records]
         try:
             self._comparison = compare(self._baseline, list(records), **self._options)
             self._outcomes = self._gates.outcomes(self._comparison)
@@ -326,7 +334,7 @@ class BaselineCheck:
         """What is known, for the object that `--json` prints."""
         if self._comparison is None:
             return {}
-        gates = [one.model_dump(mode="json") for one in self._outcomes]
+        gates = [outcome.model_dump(mode="json") for outcome in self._outcomes]
         return {"comparison": {**self._comparison.model_dump(mode="json"), "gates": gates}}
 
     def show(self, *, in_words: bool) -> None:

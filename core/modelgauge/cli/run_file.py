@@ -40,11 +40,11 @@ class RunFile(NamedTuple):
 def keys_of(command: click.Command) -> dict[str, click.Option]:
     """The keys of a run file: an option's name with `_` for `-`; of one that is repeatable its name in Python."""
     options = [
-        one
-        for one in command.params
-        if isinstance(one, click.Option) and one.name not in _OF_ONE_CALL and not one.hidden
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and option.name not in _OF_ONE_CALL and not option.hidden
     ]
-    return {str(one.name) if one.multiple else _flag(one): one for one in options}
+    return {str(option.name) if option.multiple else _flag(option): option for option in options}
 
 
 def _flag(option: click.Option) -> str:

@@ -144,7 +144,7 @@ class RunObserver:
 
     def unfinished(self) -> list[Mapping[str, Any]]:
         """The manifests of the runs that have something left to do."""
-        ended = {one.run_id for one in self.records if not one.cancelled and one.failure is None}
+        ended = {record.run_id for record in self.records if not record.cancelled and record.failure is None}
         return [run for run in self.started if run["run_id"] not in ended]
 
 
@@ -191,7 +191,7 @@ def run_and_report(
     checked = ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
     try:
         looks = {"details": given["verbose"], "interrupted": interrupted}
-        checks = [one for one in (checked, compared) if one is not None]
+        checks = [check for check in (checked, compared) if check is not None]
         _show(app, shown, output, checks, left_out, **looks, again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for problem in watch.unwritten:
@@ -202,7 +202,7 @@ def run_and_report(
         unfinished = watch.unfinished()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
-        for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
+        for run_id in sorted(str(manifest["run_id"]) for manifest in unfinished) if interrupted else ():
             app.note(f"Interrupted: {runs / run_id}")
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
         checked.show()
@@ -212,7 +212,7 @@ def run_and_report(
 
 def _left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
     """What `--json` says of pairs that do not fit: nothing where there are none."""
-    found = [one._asdict() for one in pairs]
+    found = [pair._asdict() for pair in pairs]
     return {"left_out": found} if found else {}
 
 
@@ -238,7 +238,7 @@ def show_plans(
     resolver = runner.resolver()
     plans = runner.plan_works(resolver.works(*pairs))
     if baseline is not None:
-        baseline.check([(one.test_uid, one.sut_uid, one.sut_label) for one in plans])
+        baseline.check([(plan.test_uid, plan.sut_uid, plan.sut_label) for plan in plans])
     app.show_plans(plans, more=_left_out_as_json(resolver.left_out))
 
 
@@ -280,16 +280,16 @@ def _show(
                 file.write("\n")
     finally:  # also where the file has no room
         if app.as_json:
-            records = [one.record for one in shown]
-            found = {"records": [one.model_dump(mode="json") for one in records]}
-            if means := [one.model_dump(mode="json") for one in group_means(records)]:
+            records = [run.record for run in shown]
+            found = {"records": [record.model_dump(mode="json") for record in records]}
+            if means := [mean.model_dump(mode="json") for mean in group_means(records)]:
                 found["groups"] = means
             found |= _left_out_as_json(left_out)
             app.show_json(
                 {
                     name: value
-                    for one in (found, *(one.as_json() for one in checks))
-                    for name, value in one.items()
+                    for part in (found, *(check.as_json() for check in checks))
+                    for name, value in part.items()
                 }
             )
         elif shown:
@@ -340,7 +340,7 @@ def _print_next_command(
     interrupted: bool,
 ) -> None:
     """Print the command that does what is left; never the command that failed just now."""
-    ended = {one.record.run_id: one for one in shown}
+    ended = {run.record.run_id: run for run in shown}
     left = [
         run for run in unfinished if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None
     ]
@@ -350,13 +350,13 @@ def _print_next_command(
 
     # `resume` needs a higher cap to go on where one was reached; other commands begin again.
     resumes = not again or again.startswith("modelgauge resume ")
-    more = higher_cap(one.record for one in shown) if resumes else ""
+    more = higher_cap(run.record for run in shown) if resumes else ""
     if again and not interrupted and not more:
         app.note("To go on, correct that and run the same command again.")
         return
-    corrected = ", once that is corrected" if any(one.needs_correction for one in shown) else ""
-    one = left[0]
-    resume = f"modelgauge resume {one['run_id'] if len(left) == 1 else one['invocation_id']}"
+    corrected = ", once that is corrected" if any(run.needs_correction for run in shown) else ""
+    manifest = left[0]
+    resume = f"modelgauge resume {manifest['run_id'] if len(left) == 1 else manifest['invocation_id']}"
     folder = app.given.get("data_dir")  # without which the run would be looked for elsewhere
     data_dir = f" --data-dir {shlex.quote(str(folder))}" if folder else ""
     app.note(f"To go on{corrected}: {again or resume}{data_dir}{more}")

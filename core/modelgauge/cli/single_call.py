@@ -153,7 +153,7 @@ def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[A
     if needed not in has:
         raise IncompatibleError(
             f"'{made.uid}' takes no {type(prompt).__name__}.",
-            fix=f"It has: {', '.join(sorted(one.__name__ for one in has))}. Choose a SUT that takes it.",
+            fix=f"It has: {', '.join(sorted(capability.__name__ for capability in has))}. Choose a SUT that takes it.",
         )
     return made
 
@@ -189,8 +189,10 @@ def _make_call(
 
 def responses_of(item: TestItemRecord) -> Iterator[SUTResponse]:
     """The responses to an item's prompts, without their annotations."""
-    for one in item.interactions:
-        yield SUTResponse([each.completion for each in one.response.completions], one.response.usage)
+    for interaction in item.interactions:
+        yield SUTResponse(
+            [each.completion for each in interaction.response.completions], interaction.response.usage
+        )
 
 
 def _explained(
@@ -200,7 +202,7 @@ def _explained(
     keys = keys_of(owner, judge_suts)
     if keys is None:
         if owner.is_cheap and judge_suts:
-            judges = ", ".join(f"'{one.uid}'" for one in judge_suts.values())
+            judges = ", ".join(f"'{sut.uid}'" for sut in judge_suts.values())
             raise UsageError(
                 f"'{owner.uid}' is computed in each run, from the answers of {judges}. Only these are cached.",
                 fix="Explain one of them: --sut UID --prompt QUESTION.",

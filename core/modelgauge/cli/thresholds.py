@@ -67,14 +67,14 @@ class ThresholdCheck:
 
     def as_json(self) -> dict[str, Any]:
         """What is known, for the object that `--json` prints."""
-        outcomes = [one.model_dump(mode="json") for one in self._outcomes]
+        outcomes = [outcome.model_dump(mode="json") for outcome in self._outcomes]
         return {"thresholds": outcomes} if outcomes else {}
 
     def show(self) -> None:
         """Print which results do not reach their thresholds, and set the exit code."""
-        failed = [one for one in self._outcomes if not one.passed]
-        for one in failed:
-            self._app.note(f"Failed: {one.test} on {one.sut}: {one.why}.")
+        failed = [outcome for outcome in self._outcomes if not outcome.passed]
+        for outcome in failed:
+            self._app.note(f"Failed: {outcome.test} on {outcome.sut}: {outcome.why}.")
         if failed:
             self._app.exit_code = self._app.exit_code or FAILED
         if self._error is not None:

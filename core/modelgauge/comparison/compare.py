@@ -72,7 +72,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
         InvalidDataError: a value is outside its range.
     """
     baseline, *others = systems_of(runs)
-    candidates = [one for one in others if common_tests(baseline, one)]
+    candidates = [system for system in others if common_tests(baseline, system)]
     options = CompareOptions()
     return compare_pairs(paired_systems([baseline, *candidates], options), options) if candidates else None
 

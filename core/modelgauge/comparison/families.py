@@ -40,9 +40,9 @@ def adjusted(
     ]
     p_values = {
         (name, question, p): p
-        for one, question in asked
+        for row, question in asked
         for name in ("p_value", "p_interaction")
-        if (p := getattr(one, name, None)) is not None
+        if (p := getattr(row, name, None)) is not None
     }
     found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     return (
@@ -127,12 +127,12 @@ def leaderboards(
     items: Sequence[PairedItems], baseline: str, names: Sequence[str], options: CompareOptions
 ) -> Iterator[LeaderboardTable]:
     """Each measurement of each test on which three systems or more have values of the same items."""
-    for test in dict.fromkeys(one.test for one in items):
+    for test in dict.fromkeys(paired.test for paired in items):
         for name in names:
             having = [
-                one
-                for one in items
-                if one.test == test and name in one.baseline_values and _is_measured(one, name)
+                paired
+                for paired in items
+                if paired.test == test and name in paired.baseline_values and _is_measured(paired, name)
             ]
             found = _leaderboard(having, baseline, name, options) if len(having) > 1 else None
             if found is not None:
@@ -159,7 +159,7 @@ def _leaderboard(
         confidence=1 - options.alpha,
         seed=options.seed,
     )
-    labels = [baseline, *(one.candidate for one in items)]
+    labels = [baseline, *(paired.candidate for paired in items)]
     order = np.argsort(found.means if direction == "lower" else -found.means, kind="stable").tolist()
     return LeaderboardTable(
         test=items[0].test,
@@ -187,14 +187,15 @@ def _common(
     items: Sequence[PairedItems], name: str
 ) -> "tuple[NDArray[np.float64], NDArray[np.int64] | None]":
     """The values of the items that all systems have one of, (n, systems) with the baseline first, and clusters."""
-    places = reduce(np.intersect1d, (one.baseline_places for one in items))
-    rows = [_rows_of(places, one.baseline_places) for one in items]
+    places = reduce(np.intersect1d, (paired.baseline_places for paired in items))
+    rows = [_rows_of(places, paired.baseline_places) for paired in items]
     columns = [items[0].baseline_values[name][rows[0]]]
-    columns += [one.candidate_values[name][at] for one, at in zip(items, rows, strict=True)]
+    columns += [paired.candidate_values[name][at] for paired, at in zip(items, rows, strict=True)]
     values = np.stack(columns, axis=1)
     whole = ~np.isnan(values).any(axis=1)
     labels = [
-        None if one.clusters is None else one.clusters[at][whole] for one, at in zip(items, rows, strict=True)
+        None if paired.clusters is None else paired.clusters[at][whole]
+        for paired, at in zip(items, rows, strict=True)
     ]
     return values[whole], joined_clusters(*labels)
 

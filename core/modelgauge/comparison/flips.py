@@ -65,13 +65,15 @@ class Flips:
             baseline_value=float(self.paired.baseline_values[self.measurement][at]),
             candidate_value=float(self.paired.candidate_values[self.measurement][at]),
             won=won,
-            prompts=tuple([prompt_text(one.prompt) for one in baseline.test_item.prompts]),
-            baseline_answers=tuple([one.completion.text for one in _completions(baseline)]),
-            candidate_answers=tuple([one.completion.text for one in _completions(candidate)]),
-            baseline_annotations=tuple([one.annotations for one in _completions(baseline)]),
-            candidate_annotations=tuple([one.annotations for one in _completions(candidate)]),
+            prompts=tuple([prompt_text(prompt.prompt) for prompt in baseline.test_item.prompts]),
+            baseline_answers=tuple([completion.completion.text for completion in _completions(baseline)]),
+            candidate_answers=tuple([completion.completion.text for completion in _completions(candidate)]),
+            baseline_annotations=tuple([completion.annotations for completion in _completions(baseline)]),
+            candidate_annotations=tuple([completion.annotations for completion in _completions(candidate)]),
         )
 
 
 def _completions(record: ItemRecord) -> Iterator[SUTCompletionAnnotations]:
-    return (one for interaction in record.interactions for one in interaction.response.completions)
+    return (
+        completion for interaction in record.interactions for completion in interaction.response.completions
+    )

@@ -70,7 +70,7 @@ class Gates:
         self._check_directions(rows)
         means = comparison.macro if self.fail_if_worse else ()
         return [
-            *(one for row in rows for one in self._of_row(row, comparison.alpha)),
+            *(outcome for row in rows for outcome in self._of_row(row, comparison.alpha)),
             # Over all tests a loss may show that each of them is too small for.
             *(
                 GateOutcome.of("--fail-if-worse", mean, mean.verdict_text, passed=mean.verdict != "worse")

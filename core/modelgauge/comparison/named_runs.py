@@ -32,7 +32,7 @@ def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[Rec
     if isinstance(given, TestRecord):
         return [_of_record(given, folder)]
     if not isinstance(given, str | Path):
-        return [_of_record(one, folder) for one in given]
+        return [_of_record(record, folder) for record in given]
     found, damaged = recorded_runs(folder, str(given))
     if damaged:
         raise damaged[0]

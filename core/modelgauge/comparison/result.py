@@ -348,15 +348,15 @@ class Comparison(Frozen):
 
     def __repr__(self) -> str:
         """Name the systems and what is compared, in a line; `str` has the verdicts."""
-        measured = ", ".join(dict.fromkeys(f"{one.test} {one.measurement}" for one in self.comparisons))
+        measured = ", ".join(dict.fromkeys(f"{row.test} {row.measurement}" for row in self.comparisons))
         candidates = ", ".join(self.labels[1:])
         return f"<Comparison of {candidates} with {self.baseline.label}: {beginning(measured, 200)}>"
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows: a row for each verdict."""
         rows = [
-            (one.test, one.measurement, one.candidate, one.verdict_text, f"{one.n_paired:,}")
-            for one in self.comparisons[:_MOST_ROWS]
+            (row.test, row.measurement, row.candidate, row.verdict_text, f"{row.n_paired:,}")
+            for row in self.comparisons[:_MOST_ROWS]
         ]
         for mean in self.macro:
             tests = f"mean over {len(mean.tests)} tests"
@@ -379,7 +379,7 @@ class Comparison(Frozen):
     @property
     def labels(self) -> list[str]:
         """The labels of all systems, that of the baseline first."""
-        return [self.baseline.label, *(one.label for one in self.candidates)]
+        return [self.baseline.label, *(system.label for system in self.candidates)]
 
     @property
     def paired(self) -> Sequence[PairedItems]:

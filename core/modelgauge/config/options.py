@@ -149,9 +149,9 @@ def options_in(kind: Any) -> dict[str, OptionInfo]:
     """The options among the fields of a dataclass, by name; their help is what its docstring says of them."""
     help_of = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", cleandoc(kind.__doc__ or ""), re.MULTILINE))
     return {
-        one.name: one.metadata["info"]._replace(help=" ".join(help_of.get(one.name, "").split()))
-        for one in fields(kind)
-        if one.metadata
+        field.name: field.metadata["info"]._replace(help=" ".join(help_of.get(field.name, "").split()))
+        for field in fields(kind)
+        if field.metadata
     }
 
 
@@ -161,9 +161,9 @@ def check_options(given: Any) -> None:
     Raises:
         InvalidOptionError: the message names the option and what to give.
     """
-    for one in fields(given):
-        if not one.metadata:
+    for option in fields(given):
+        if not option.metadata:
             continue
-        about, value = one.metadata["info"], getattr(given, one.name)
+        about, value = option.metadata["info"], getattr(given, option.name)
         for part in value if about.several else [value]:
-            about.values.check(one.name, part, or_none=one.default is None)
+            about.values.check(option.name, part, or_none=option.default is None)

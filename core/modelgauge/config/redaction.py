@@ -208,7 +208,7 @@ def _as_written(form: str) -> set[str]:
     """A form, plain and as JSON writes it, so that a secret is found before the JSON is parsed."""
     json = import_module("json")
     cases = {form} if form.isascii() else {form, form.lower(), form.upper()}  # whose escapes differ
-    return {form, *(json.dumps(one, ensure_ascii=plain)[1:-1] for one in cases for plain in (True, False))}
+    return {form, *(json.dumps(case, ensure_ascii=plain)[1:-1] for case in cases for plain in (True, False))}
 
 
 def _guarded(value: str) -> re.Pattern[str]:

@@ -310,17 +310,17 @@ class SecretStore:
         return value.strip() or None
 
     def _missing_error(self, missing: list[SecretDescription]) -> MissingSecretError:
-        one = len(missing) == 1
+        single = len(missing) == 1
         lines = [
             f"  {each.name}: set {' or '.join(each.variables)}, or write under [{each.scope}] in "
             f'{SECRETS_FILE}: {each.key} = "…". {each.instructions}'
             for each in missing
         ]
-        head = "A required secret is missing:" if one else f"{len(missing)} required secrets are missing:"
+        head = "A required secret is missing:" if single else f"{len(missing)} required secrets are missing:"
         where = f" (looked up here: {self._file})" if self._file else ""
         return MissingSecretError(
             "\n".join([head, *lines]),
-            fix=f"\nGive {'it' if one else 'them'} in the environment or in {SECRETS_FILE}{where}.",
+            fix=f"\nGive {'it' if single else 'them'} in the environment or in {SECRETS_FILE}{where}.",
         )
 
 

@@ -149,15 +149,16 @@ class Settings:
 
     def of_runs(self) -> dict[str, Any]:
         """The options of runs that are set, by their names."""
-        named = {one.option: getattr(self, one.name) for one in list_settings() if one.option}
+        named = {setting.option: getattr(self, setting.name) for setting in list_settings() if setting.option}
         return {name: value for name, value in named.items() if value is not None}
 
 
 def list_settings() -> list[SettingInfo]:
     """Every setting, in the order of `Settings`."""
-    infos = [(one, one.metadata["info"]) for one in fields(Settings) if one.metadata]
+    infos = [(field, field.metadata["info"]) for field in fields(Settings) if field.metadata]
     return [
-        info._replace(name=one.name, key=info.key or one.name, default=one.default) for one, info in infos
+        info._replace(name=field.name, key=info.key or field.name, default=field.default)
+        for field, info in infos
     ]
 
 

@@ -96,7 +96,7 @@ class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the
 def _with_prompts(value: Any, info: ValidationInfo) -> Any:
     """Interactions with the prompts that a journal names by their places in the item."""
     prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
-    return [_with_prompt(one, prompts) for one in value] if type(value) is list else value
+    return [_with_prompt(interaction, prompts) for interaction in value] if type(value) is list else value
 
 
 def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
@@ -153,7 +153,9 @@ class TestItemAnnotations(Frozen):
         return self._only().get_annotation(key) if cls is None else self._only().get_annotation(key, cls)
 
     def _only(self) -> SUTCompletionAnnotations:
-        completions = [one for interaction in self.interactions for one in interaction.response.completions]
+        completions = [
+            completion for interaction in self.interactions for completion in interaction.response.completions
+        ]
         if len(completions) != 1:
             raise InvalidDataError(
                 f"Item '{self.test_item.id}' has {len(completions)} completions, so there is no single text.",

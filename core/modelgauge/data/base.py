@@ -94,11 +94,13 @@ class Frozen(BaseModel):
         signature = inspect.signature(cls)
         places = [signature.parameters[name] for name in cls.positional_fields]
         named = [
-            one
-            for name, one in signature.parameters.items()
-            if name not in cls.positional_fields and one.kind is not inspect.Parameter.VAR_POSITIONAL
+            parameter
+            for name, parameter in signature.parameters.items()
+            if name not in cls.positional_fields and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
         ]
-        by_position = [one.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in places]
+        by_position = [
+            parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for parameter in places
+        ]
         cls.__signature__ = signature.replace(parameters=[*by_position, *named])
 
     @classmethod
@@ -243,10 +245,10 @@ def _not_a_list_error(
         name = line["loc"][0] if line["loc"] else None
         value = data.get(str(name))
         if isinstance(value, BaseModel) and len(line["loc"]) > 1 and isinstance(line["loc"][1], int):
-            one = type(value).__name__
+            kind = type(value).__name__
             return InvalidDataError(
-                f"{cls.__name__}: {name} is one {one}, and must be a list.",
-                fix=f"Put it into a list: {name}=[{one}(…)].",
+                f"{cls.__name__}: {name} is one {kind}, and must be a list.",
+                fix=f"Put it into a list: {name}=[{kind}(…)].",
             )
     return None
 
@@ -277,8 +279,10 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
 
 def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: list[str]) -> str:
     """A suggestion for the name of an unknown field, as the beginning of a fix."""
-    owners = [one for one in _owners(cls, location) if issubclass(one, Frozen)]
-    meant = next((one.meant_by[name] for one in owners if (name := str(location[-1])) in one.meant_by), None)
+    owners = [owner for owner in _owners(cls, location) if issubclass(owner, Frozen)]
+    meant = next(
+        (owner.meant_by[name] for owner in owners if (name := str(location[-1])) in owner.meant_by), None
+    )
     return f"Did you mean {meant!r}? " if meant else did_you_mean(str(location[-1]), names)
 
 
@@ -314,7 +318,7 @@ def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
             alias = field.validation_alias
             names = alias.choices if isinstance(alias, AliasChoices) else []
             if line["loc"][-1] in names:
-                others = " and ".join(f"'{one}'" for one in names[1:])
+                others = " and ".join(f"'{name}'" for name in names[1:])
                 are = "is another name" if len(names) == 2 else "are other names"
                 return f"'{names[0]}' is given twice, since {others} {are} of it"
     return None
@@ -324,7 +328,7 @@ def _owners(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[type[
     """The models that can have the field that ends a location."""
     owners = [cls]
     for part in location[:-1]:
-        held = [one.model_fields[part].annotation for one in owners if part in one.model_fields]
+        held = [owner.model_fields[part].annotation for owner in owners if part in owner.model_fields]
         owners = [model for annotation in held for model in _models(annotation)] or owners
     return owners
 

@@ -220,7 +220,7 @@ class Editable(_Copied):
             super().__setattr__(name, value)
         except ValidationError as error:
             raise explain(error, type(self)) from None
-        _warn_of_prefilled([one for one in prefilled(self) if one == name])
+        _warn_of_prefilled([field for field in prefilled(self) if field == name])
 
 
 def prefilled(golden: Editable) -> list[str]:
@@ -250,7 +250,7 @@ def _unfrozen(value: Any) -> Any:
     if isinstance(value, Frozen):
         return _unfrozen(value.__dict__)
     if isinstance(value, list):
-        return [_unfrozen(one) for one in value]
+        return [_unfrozen(part) for part in value]
     if type(value) is dict:
-        return {name: _unfrozen(one) for name, one in value.items()}
+        return {name: _unfrozen(part) for name, part in value.items()}
     return value

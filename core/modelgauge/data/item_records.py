@@ -148,8 +148,10 @@ class TestItemExceptionRecord(Frozen):
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
     """The spans of the traces that the completions hold."""
-    completions = [each.completion for one in interactions for each in one.response.completions]
-    traces = [trace for one in completions if (trace := trace_of(one))]
+    completions = [
+        each.completion for interaction in interactions for each in interaction.response.completions
+    ]
+    traces = [trace for completion in completions if (trace := trace_of(completion))]
     return tuple([span for trace in traces for span in trace.spans])
 
 

@@ -53,7 +53,7 @@ def _as_prompts(value: Any) -> Any:
     kind = type(value)
     # Not isinstance: of a model, that takes its time.
     listed = value if kind is list or kind is tuple else _listed(value)
-    return tuple([_with_context(one) for one in listed]) if type(listed) in (list, tuple) else value
+    return tuple([_with_context(prompt) for prompt in listed]) if type(listed) in (list, tuple) else value
 
 
 def _listed(value: Any) -> Any:
@@ -129,10 +129,10 @@ def derived_id(item: TestItem) -> str:
     Options are left out, so that a test keeps its ids when it changes how it samples. The digest is
     taken of JSON that is written here alone, so that ids stay when anything else changes.
     """
-    sources = [one.source_id for one in item.prompts if one.source_id is not None]
+    sources = [prompt.source_id for prompt in item.prompts if prompt.source_id is not None]
     if len(sources) == len(item.prompts):
         return "+".join(sources)
-    parts = [_digested(one.prompt) for one in item.prompts]
+    parts = [_digested(prompt.prompt) for prompt in item.prompts]
     return hashlib.sha256(f"[{','.join(parts)}]".encode("ascii")).hexdigest()[:16]
 
 

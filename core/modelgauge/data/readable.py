@@ -78,7 +78,7 @@ def _named_parts(value: Any) -> Mapping[Any, Any]:
     if isinstance(value, BaseModel):
         return vars(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: getattr(value, one.name, None) for one in fields(value)}
+        return {field.name: getattr(value, field.name, None) for field in fields(value)}
     return {}
 
 

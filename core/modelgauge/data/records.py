@@ -194,7 +194,9 @@ class TestRecord(Frozen):
         wanted = table_named(table)
         rows = list(wanted.rows_of_run(self)) if wanted.rows_of_run else []
         if wanted.rows_of_item:
-            of_items = {one.index: list(wanted.rows_of_item(self.run_id, one)) for one in self.iter_items()}
+            of_items = {
+                record.index: list(wanted.rows_of_item(self.run_id, record)) for record in self.iter_items()
+            }
             rows += [row for index in sorted(of_items) for row in of_items[index]]
         return arrow_table(wanted, rows)
 
@@ -216,7 +218,9 @@ class TestRecord(Frozen):
 
     def __repr__(self) -> str:
         """Summarize the run in a line."""
-        first = next(((name, one) for name, one in self.result.items() if not isinstance(one, Mapping)), None)
+        first = next(
+            ((name, value) for name, value in self.result.items() if not isinstance(value, Mapping)), None
+        )
         result = "" if first is None else f", {first[0]} {value_text(first[1])}"
         return f"<TestRecord {self.run_id}: {self.test_uid} on {self.sut_name}, {self._scored()}{result}>"
 
@@ -256,7 +260,7 @@ class TestRecord(Frozen):
         Raises:
             InvalidDataError: it does not fit.
         """
-        plain = {self.measurement_of(name): one for name, one in plain_result(self.result).items()}
+        plain = {self.measurement_of(name): value for name, value in plain_result(self.result).items()}
         return typed(plain, cls)
 
     def measurement_of(self, name: str) -> str:

@@ -82,7 +82,7 @@ def _marked(value: Any, reduction: str) -> Any:
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     """A result, or a group of them, with a function applied to each number and Estimate."""
     if isinstance(value, Mapping):
-        return {name: _mapped(one, function) for name, one in value.items()}
+        return {name: _mapped(part, function) for name, part in value.items()}
     return function(value)
 
 
@@ -116,7 +116,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
 def plain_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON data of a result."""
     made: dict[str, Any] = _mapped(
-        result, lambda one: one.model_dump(mode="json") if isinstance(one, Estimate) else one
+        result, lambda value: value.model_dump(mode="json") if isinstance(value, Estimate) else value
     )
     return made
 
@@ -349,7 +349,7 @@ def known_directions(
         thresholds: of the test; what passes them is better, and to pass is.
     """
     of_thresholds: dict[str, Direction] = {
-        name: "higher" if one.higher_is_better else "lower" for name, one in thresholds.items()
+        name: "higher" if threshold.higher_is_better else "lower" for name, threshold in thresholds.items()
     }
     passed: dict[str, Direction] = {f"{name}.{PASSED}": "higher" for name in thresholds}
     return {**of_thresholds, **passed, **({PASSED: "higher"} if thresholds else {}), **declared}

@@ -158,27 +158,27 @@ class Turn(Frozen, WithMetadata):
 def _as_turns(value: Any) -> Any:
     """Split each test case among the turns into its question and its answer."""
     listed = isinstance(value, list | tuple)
-    return [turn for at, one in enumerate(value) for turn in _turns_of(one, at)] if listed else value
+    return [turn for at, given in enumerate(value) for turn in _turns_of(given, at)] if listed else value
 
 
-def _turns_of(one: Any, place: int) -> list[Any]:
-    if isinstance(one, Mapping) and "input" in one and "role" not in one:
-        one = LLMTestCase(**one)
-    if not isinstance(one, LLMTestCase):
-        return [one]
-    if one.actual_output is None:
+def _turns_of(given: Any, place: int) -> list[Any]:
+    if isinstance(given, Mapping) and "input" in given and "role" not in given:
+        given = LLMTestCase(**given)
+    if not isinstance(given, LLMTestCase):
+        return [given]
+    if given.actual_output is None:
         raise InvalidDataError(
             f"turns[{place}] is a test case without an 'actual_output', so the assistant has no turn.",
             fix="Give its actual_output, or Turn('user', …) where nobody answered.",
         )
     answer = Turn(
         "assistant",
-        one.actual_output,
-        retrieval_context=one.retrieval_context,
-        tools_called=one.tools_called,
-        metadata=one.metadata,
+        given.actual_output,
+        retrieval_context=given.retrieval_context,
+        tools_called=given.tools_called,
+        metadata=given.metadata,
     )
-    return [Turn("user", one.input), answer]
+    return [Turn("user", given.input), answer]
 
 
 Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_turns), Own]

@@ -31,8 +31,8 @@ class CheckedList(list[Any]):
         """
         given: object = members
         if isinstance(given, BaseModel):  # whose fields would be the members
-            one = type(given).__name__
-            raise TypeError(f"Give a list, such as [{one}(…)], where one {one} was given.")
+            kind = type(given).__name__
+            raise TypeError(f"Give a list, such as [{kind}(…)], where one {kind} was given.")
         if not isinstance(given, Iterable):
             raise TypeError(f"Give a list, where a value of type {type(given).__name__} was given.")
         before = len(self)

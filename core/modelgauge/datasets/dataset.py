@@ -148,7 +148,7 @@ class EvaluationDataset(Versioned):
         return f"<EvaluationDataset {named}{goldens}, {cases}>"
 
     def _repr_html_(self) -> str:
-        head, *rows = csv_rows([row_of(one) for one in list(self)[:10]])
+        head, *rows = csv_rows([row_of(member) for member in list(self)[:10]])
         return html_table(repr(self)[1:-1], head, rows, left_out=len(self) - len(rows))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[P
     written = real_path(data_dir)
     for place, inside, names in os.walk(folder, onerror=unreadable.append):
         here = Path(place)
-        inside[:] = [one for one in inside if recursive and _holds_goldens(here / one, written)]
+        inside[:] = [name for name in inside if recursive and _holds_goldens(here / name, written)]
         found.extend(here / name for name in names if _is_one_by_name(here / name))
     return sorted(found), unreadable
 

@@ -115,12 +115,12 @@ def _dataset_of(given: object) -> EvaluationDataset:
             f"A DatasetTest got {str(given)!r}, not a data set.",
             fix=f"Read the file: EvaluationDataset.from_file({str(given)!r}).",
         )
-    if not isinstance(given, list | tuple) or not all(isinstance(one, Member) for one in given):
+    if not isinstance(given, list | tuple) or not all(isinstance(member, Member) for member in given):
         raise InvalidDataError(
             f"A DatasetTest got {a_thing(given)} that is neither a data set nor a list of goldens.",
             fix="Give EvaluationDataset(goldens=[Golden(input=…)]), or the list alone.",
         )
-    are_goldens = all(isinstance(one, Golden | ConversationalGolden) for one in given)
+    are_goldens = all(isinstance(golden, Golden | ConversationalGolden) for golden in given)
     return EvaluationDataset(given) if are_goldens else EvaluationDataset(test_cases=given)
 
 

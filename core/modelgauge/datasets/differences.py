@@ -37,7 +37,7 @@ class Change:
         names = [*self.old, *(name for name in self.new if name not in self.old)]
         # As text: 1 and True are equal values, and not the same.
         return [
-            one for one in names if canonical_json(self.old.get(one)) != canonical_json(self.new.get(one))
+            name for name in names if canonical_json(self.old.get(name)) != canonical_json(self.new.get(name))
         ]
 
 
@@ -71,7 +71,7 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDiffer
         old: what was.
         new: what is.
     """
-    before, after = (rows_of(one.goldens, one.test_cases) for one in (old, new))
+    before, after = (rows_of(dataset.goldens, dataset.test_cases) for dataset in (old, new))
     same, others, removed, added = joined(before, after)
     changed = [Change(one, other) for one, other in others]
     other = not (removed or added or changed) and [row for row, _ in same] != before
@@ -154,7 +154,9 @@ def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> DatasetLink
 
 def _of_goldens(goldens: Sequence[Member], judged: Sequence[Member]) -> Iterable[str]:
     there = Counter(map(_beginning, goldens))
-    matched = Counter(next((one for one in _beginnings(member) if one in there), "") for member in judged)
+    matched = Counter(
+        next((beginning for beginning in _beginnings(member) if beginning in there), "") for member in judged
+    )
     strangers = matched.pop("", 0)
     yield from _of_how_many((matched & there).total(), len(goldens), "golden")
     if strangers:
@@ -196,7 +198,9 @@ class SavedGoldens:
         asked = set(_asked_first(case))
         found = map(self._known, tuple(PULLED))
         return [
-            one.reference for one in found if one.reference.version and not one.questions.isdisjoint(asked)
+            version.reference
+            for version in found
+            if version.reference.version and not version.questions.isdisjoint(asked)
         ]
 
     def _known(self, dataset: Any) -> "_Known":

@@ -124,7 +124,7 @@ def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = Fal
     ):
         raise UnfitError(kind.wanted)
     if kind is _TOOLS and isinstance(value, list | tuple):
-        return [{"name": one} if isinstance(one, str) else one for one in value]
+        return [{"name": part} if isinstance(part, str) else part for part in value]
     return value
 
 
@@ -140,7 +140,7 @@ def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise UnfitError(f"{kind.wanted} ({why_no_json(error)})") from None
     part = str | dict if kind is _TOOLS else str
-    if kind.delimiter and not (isinstance(parsed, list) and all(isinstance(one, part) for one in parsed)):
+    if kind.delimiter and not (isinstance(parsed, list) and all(isinstance(value, part) for value in parsed)):
         raise UnfitError(kind.wanted)
     return parsed
 
@@ -337,7 +337,11 @@ def names_columns(kind: str) -> Callable[[F], F]:
     def decorated(method: F) -> F:
         called = explains_arguments(method)
         signature = inspect.signature(method)
-        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
         more = [
             inspect.Parameter(
                 name,

@@ -45,7 +45,7 @@ def file_tests(
         InvalidDataError: a data set is empty.
     """
     datasets = {file: goldens_of(file, form) for file in dict.fromkeys(files)}
-    names = {file: one.name or file.name for file, one in datasets.items()}
+    names = {file: dataset.name or file.name for file, dataset in datasets.items()}
     times = Counter([*taken, *names.values()])
     return {
         file: DatasetTest(name if times[name] == 1 else str(file), datasets[file], metrics)

@@ -36,14 +36,14 @@ class JudgedTest(PromptResponseTest):
             scores: the metrics, by the names of the measurements that are their scores.
         """
         self.thresholds = {
-            name: Threshold(value=one.threshold, higher_is_better=one.higher_is_better)
-            for name, one in scores.items()
-            if one.threshold is not None
+            name: Threshold(value=metric.threshold, higher_is_better=metric.higher_is_better)
+            for name, metric in scores.items()
+            if metric.threshold is not None
         }
-        ranges = {name: one.score_range for name, one in scores.items()}
-        self.measurement_ranges = {name: one for name, one in ranges.items() if one is not None}
+        ranges = {name: metric.score_range for name, metric in scores.items()}
+        self.measurement_ranges = {name: bounds for name, bounds in ranges.items() if bounds is not None}
         self.measurement_directions = {
-            name: "higher" if one.higher_is_better else "lower" for name, one in scores.items()
+            name: "higher" if metric.higher_is_better else "lower" for name, metric in scores.items()
         }
 
     def get_annotators(self) -> Mapping[str, Metric]:

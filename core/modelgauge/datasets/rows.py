@@ -108,7 +108,7 @@ def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
     reading = _read(table, chosen, ConversationalGolden if is_conversation(table, chosen.columns) else Golden)
     found = [names for golden in reading.members if (names := prefilled(golden))]
     if found:
-        fields = " and ".join(name for name in RUNTIME_FIELDS if any(name in one for one in found))
+        fields = " and ".join(name for name in RUNTIME_FIELDS if any(name in names for names in found))
         has = counted(len(found), "golden has", "goldens have")
         reading.doubts.append(f"{has} {fields}, which a run of the app must say: that belongs to test cases")
     return reading
@@ -137,7 +137,7 @@ def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> Reading:
         raise _no_column(table, needed)
     reader = _RowReader(table, columns, chosen.delimiters, kind)
     for row in table.rows:
-        if row.problem or not table.cells_are_text or any(one is not None for one in row.values.values()):
+        if row.problem or not table.cells_are_text or any(value is not None for value in row.values.values()):
             reader.read(row)  # others are blank: spreadsheets end in rows of delimiters
     doubts = [*misspelt(table, columns, kind.model_fields), *reader.doubts()]
     return Reading(reader.members, reader.problems, reader.unread, doubts)
@@ -170,10 +170,10 @@ _ASKING = ("question", "query", "prompt", "instruction")
 
 def _name_it(table: Table, field: str) -> str:
     """How to say which column holds a field: none that holds another."""
-    free = [str(one) for one in table.columns if one not in (*FIELDS, *ALIASES)]
+    free = [str(column) for column in table.columns if column not in (*FIELDS, *ALIASES)]
     if table.columns and not free:
         return f"Add a column {field!r}."
-    asking = [one for one in free if any(word in one.lower() for word in _ASKING)]
+    asking = [column for column in free if any(word in column.lower() for word in _ASKING)]
     likely = [*closest(field, free), *asking, *free, "question"][0]
     typed = f"{field}={likely}" if likely.isidentifier() else f'"{field}={likely}"'
     on_command_line = f"; on the command line --column {typed}" if table.is_file else ""
@@ -211,7 +211,9 @@ class _RowReader:
             self.members.append(made)
             return
         self.unread += 1
-        self.problems += [row.problem] if row.problem else [self._problem(row, *one) for one in refused]
+        self.problems += (
+            [row.problem] if row.problem else [self._problem(row, *refusal) for refusal in refused]
+        )
 
     def _problem(self, row: SourceRow, column: str | None, problem: str, fix: str) -> InputFileError:
         where = row.place if column is None else f"{row.place}, column {column!r}"
@@ -246,7 +248,7 @@ class _RowReader:
             return None
         skipped = [line["loc"] for line in lines if line["input"] is not None]
         self._skipped |= dict.fromkeys(
-            ".".join(one for one in loc if isinstance(one, str)) for loc in skipped
+            ".".join(part for part in loc if isinstance(part, str)) for loc in skipped
         )
         return self._kind.model_validate(data, extra="ignore")
 

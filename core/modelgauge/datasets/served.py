@@ -60,7 +60,7 @@ class ServedVersions:
 
     def versions(self, alias: str) -> list[Version]:
         """All versions, oldest first; empty if there is no data set of this alias."""
-        return [Version.load(one) for one in self._ask(alias, "versions.json")["versions"]]
+        return [Version.load(version) for version in self._ask(alias, "versions.json")["versions"]]
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
         """Return a version and its rows; without a number, the latest version.
@@ -69,7 +69,7 @@ class ServedVersions:
             UnknownNameError: there is no such version.
         """
         there = self.versions(alias)
-        if not there or number not in (None, *(one.number for one in there)):
+        if not there or number not in (None, *(version.number for version in there)):
             raise no_version(alias, number, there, ())
         wanted = urlencode({"version": number or there[-1].number})
         found = self._ask(alias, f"rows.json?{wanted}")

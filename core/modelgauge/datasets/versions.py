@@ -98,7 +98,7 @@ def no_version(
         known: the data sets that there are.
     """
     if there:
-        listed = ", ".join(str(one.number) for one in there[-20:])
+        listed = ", ".join(str(version.number) for version in there[-20:])
         return UnknownNameError(f"{alias!r} has no version {number}.", fix=f"Its versions are: {listed}.")
     listed = f"There are: {', '.join(known)}." if known else "Save one first: dataset.push(alias)."
     return UnknownNameError(f"There is no data set {alias!r}.", fix=did_you_mean(alias, known) + listed)
@@ -117,8 +117,8 @@ class VersionsFolder:
     def aliases(self) -> list[str]:
         """The data sets that have a version, by name."""
         lists = self._folder.glob(f"*/{VERSIONS}")
-        folders = [one.parent for one in lists if not one.parent.is_symlink()]
-        return sorted(one.name for one in folders if _ALIAS.fullmatch(one.name))
+        folders = [path.parent for path in lists if not path.parent.is_symlink()]
+        return sorted(folder.name for folder in folders if _ALIAS.fullmatch(folder.name))
 
     def versions(self, alias: str) -> list[Version]:
         """All versions, oldest first; empty if there is no data set of this alias.
@@ -204,8 +204,8 @@ class VersionsFolder:
             if latest and bytes_of(self.path(alias, latest.number)) == text:
                 return latest
             # A process that was killed can have left a file that is not a version: its number is not used again.
-            files = (_FILE.fullmatch(one.name) for one in folder.iterdir())
-            number = max([made.parent or 0, *(int(one[1]) for one in files if one)]) + 1
+            files = (_FILE.fullmatch(path.name) for path in folder.iterdir())
+            number = max([made.parent or 0, *(int(file[1]) for file in files if file)]) + 1
             with creating(self.path(alias, number)) as written:
                 written.write_bytes(text)
             version = made.replaced(number=number, rows=len(rows))

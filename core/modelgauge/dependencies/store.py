@@ -150,7 +150,13 @@ class DependencyStore:
         keys = [key for owner in _subfolders(self.directory) for key in _subfolders(owner)]
         found = [version for key in keys for version in read_versions(key)]
         return sorted(
-            found, key=lambda one: (one.manifest.owner, one.manifest.key, one.manifest.version, one.path)
+            found,
+            key=lambda version: (
+                version.manifest.owner,
+                version.manifest.key,
+                version.manifest.version,
+                version.path,
+            ),
         )
 
     def check_names(self, declared: Mapping[str, Collection[str]]) -> None:

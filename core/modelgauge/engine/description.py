@@ -119,7 +119,11 @@ class WorkDescription(Frozen):
             ranges=recorded_ranges(test.measurement_ranges),
             directions=known_directions(test.measurement_directions, test.thresholds),
             own_methods=tuple(
-                [one for one in _METHODS if getattr(type(test), one) is not getattr(PromptResponseTest, one)]
+                [
+                    method
+                    for method in _METHODS
+                    if getattr(type(test), method) is not getattr(PromptResponseTest, method)
+                ]
             ),
             options=options.recorded(),
             **annotators_of(work),
@@ -142,7 +146,9 @@ class WorkDescription(Frozen):
     def objects(self) -> dict[str, dict[str, Any]]:
         """How the annotators were made, by their names, and the SUTs that they ask, by `ANNOTATOR / SUT`."""
         asked = {
-            f"{name} / {key}": one for name, own in (self.judges or {}).items() for key, one in own.items()
+            f"{name} / {key}": judge
+            for name, own in (self.judges or {}).items()
+            for key, judge in own.items()
         }
         return {**self.annotators, **asked}
 
@@ -150,7 +156,7 @@ class WorkDescription(Frozen):
 def annotators_of(work: Work) -> dict[str, Any]:
     """How the annotators of a work, and the SUTs that they ask, were made."""
     return {
-        "annotators": {name: _made(one) for name, one in work.annotators.items()},
+        "annotators": {name: _made(annotator) for name, annotator in work.annotators.items()},
         "judges": {
             name: {key: _made(judge) for key, judge in judges.items()}
             for name, judges in work.judge_suts.items()

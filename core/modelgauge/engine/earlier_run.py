@@ -76,10 +76,10 @@ class RecordedItems:
             RecordError: at the end, where the test does not make an item of the journal any more.
         """
         left = set(self._places)
-        for one in items:
-            key = _key(hex_digest(str(one.item.id)))
+        for item in items:
+            key = _key(hex_digest(str(item.item.id)))
             left.discard(key)
-            yield one, self._places.get(key)
+            yield item, self._places.get(key)
         if left:
             record = self.record(self.line(self._places[left.pop()]))
             raise RecordError(
@@ -167,19 +167,19 @@ class EarlierSessions:
         """
         number = 0
         with _explaining_items(str(self.manifest.get("test_uid")), self.folder.run_id):
-            for one, place in self.recorded.matched(make()):
+            for item, place in self.recorded.matched(make()):
                 number += 1
                 if place is None:
                     continue
                 record = self.recorded.record(self.recorded.line(place))
-                if not self._is_record_of(one.item, record):
+                if not self._is_record_of(item.item, record):
                     raise RecordError(
-                        f"Item '{one.item.id}' is not what it was when {self.recorded.path} was written.",
+                        f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
                         fix="Use the test and the data of that run, or start a new run: the cache pays for "
                         "what is equal.",
                     )
-                index.note_context(one.index, one.item)
-                index.add(record, place, one.item)
+                index.note_context(item.index, item.item)
+                index.add(record, place, item.item)
         return number
 
     def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
@@ -201,7 +201,7 @@ class EarlierSessions:
         """
         if not len(self.recorded):
             return items
-        return (one for one, place in self.recorded.matched(items) if place is None)
+        return (item for item, place in self.recorded.matched(items) if place is None)
 
 
 def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
@@ -261,8 +261,8 @@ class RecordedAnswers(Answerer):
     def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:
         """Compare the recorded answers with what the test asks now."""
         with _explaining_items(self._test_uid, self._run_id):
-            for one in self._with_answers(make()):
-                self._check_prompts(one.item, self._taken(one.index))
+            for item in self._with_answers(make()):
+                self._check_prompts(item.item, self._taken(item.index))
 
     def answered(
         self, items: Iterator[NumberedItem], number: int | None
@@ -277,14 +277,14 @@ class RecordedAnswers(Answerer):
 
     def _with_answers(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         made = 0
-        for one, place in self._recorded.matched(items):
+        for item, place in self._recorded.matched(items):
             made += 1
             if place is not None:
-                self._lines[one.index] = self._recorded.line(place)
-                yield one
+                self._lines[item.index] = self._recorded.line(place)
+                yield item
             elif self._complete:
                 raise RecordError(
-                    f"Item '{one.item.id}' has no recorded answer in {self._recorded.path}.",
+                    f"Item '{item.item.id}' has no recorded answer in {self._recorded.path}.",
                     fix="Rescore with the data of that run, or start a new run: the cache pays for "
                     "what is equal.",
                 )
@@ -314,7 +314,10 @@ class RecordedAnswers(Answerer):
         """Take the answers from the journal; what failed at the SUT stays as it is."""
         old = self._taken(index)
         self._check_prompts(item, old)
-        by_repeat = {n: [one for one in old.interactions if one.repeat == n] for n in range(self._repeats)}
+        by_repeat = {
+            n: [interaction for interaction in old.interactions if interaction.repeat == n]
+            for n in range(self._repeats)
+        }
         whole = {n: given for n, given in by_repeat.items() if len(given) == len(item.prompts)}
         if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self._repeats):
             # Some may be there that could not be written.
@@ -324,8 +327,8 @@ class RecordedAnswers(Answerer):
             for interactions in whole.values()
             for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
-        failures = (one for one in old.failures if isinstance(one, RepeatFailure))
-        failed |= {one.repeat: one for one in failures if one.repeat not in whole}
+        failures = (failure for failure in old.failures if isinstance(failure, RepeatFailure))
+        failed |= {failure.repeat: failure for failure in failures if failure.repeat not in whole}
         texts = " ".join(one.response.model_dump_json() for one in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(
@@ -340,12 +343,12 @@ class RecordedAnswers(Answerer):
         return self._recorded.record(self._lines.pop(index))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
-        answered = [one.prompt for one in old.test_item.prompts]
-        if answered == [one.prompt for one in new.prompts]:
+        answered = [prompt.prompt for prompt in old.test_item.prompts]
+        if answered == [prompt.prompt for prompt in new.prompts]:
             return
         if old.digests is not None and old.digests.item == _digest(new):
             return
-        if answered != [one.prompt for one in TestItem.load(_plain(new, self._redact)).prompts]:
+        if answered != [prompt.prompt for prompt in TestItem.load(_plain(new, self._redact)).prompts]:
             raise RecordError(
                 f"The prompts of item '{new.id}' are not those that were answered in {self._recorded.path}.",
                 fix="Start a new run: recorded answers cannot be scored as answers to other prompts.",
@@ -354,7 +357,7 @@ class RecordedAnswers(Answerer):
 
 def _response(recorded: PromptInteractionAnnotations) -> SUTResponse:
     annotated = recorded.response
-    return SUTResponse([one.completion for one in annotated.completions], annotated.usage)
+    return SUTResponse([completion.completion for completion in annotated.completions], annotated.usage)
 
 
 def _digest(item: TestItem) -> str:

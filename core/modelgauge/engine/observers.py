@@ -38,29 +38,29 @@ class Observers:
     @property
     def watch_items(self) -> bool:
         """Whether any may look at the answers of scored items: all do but those whose `watches_items` is false."""
-        return any(getattr(one, "watches_items", True) for one in self._observers)
+        return any(getattr(observer, "watches_items", True) for observer in self._observers)
 
     def run_started(self, run: Mapping[str, Any]) -> None:
-        self._tell(lambda one: one.run_started(run))
+        self._tell(lambda observer: observer.run_started(run))
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         if self._observers:
-            self._tell(lambda one: one.item_finished(run_id, record))
+            self._tell(lambda observer: observer.item_finished(run_id, record))
 
     def run_finished(self, record: TestRecord) -> None:
-        self._tell(lambda one: one.run_finished(record))
+        self._tell(lambda observer: observer.run_finished(record))
 
     def _tell(self, event: Callable[[Observer], None]) -> None:
-        for one in self._observers:
+        for observer in self._observers:
             try:
-                event(one)
+                event(observer)
             except KeyboardInterrupt:
                 raise
             # A CancelledError too: it is the observer's own, since nothing is awaited here.
             except BaseException:
-                if id(one) not in self._failed:
+                if id(observer) not in self._failed:
                     log.exception("An observer of the run failed; the run goes on.")
-                self._failed.add(id(one))
+                self._failed.add(id(observer))
 
 
 class Standing(NamedTuple):

@@ -221,7 +221,7 @@ class PairRun:
                 source,
                 lambda item: self._process(item, journal),
                 self.shared.writer,
-                window_of([one.admission.limiter for one in self.targets]),
+                window_of([target.admission.limiter for target in self.targets]),
                 lambda error: self.stop(None if self.cancelled else error),
             )
             await self._workers.work()
@@ -347,7 +347,9 @@ class PairRun:
         limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
         for uid, limiter in limiters.items():
             if isinstance(limiter, AdaptiveLimiter) and limiter.changes:
-                later = (one.replaced(seconds=round(before + one.seconds, 3)) for one in limiter.changes)
+                later = (
+                    change.replaced(seconds=round(before + change.seconds, 3)) for change in limiter.changes
+                )
                 changes[uid] = (*changes.get(uid, ()), *later)
         return changes
 

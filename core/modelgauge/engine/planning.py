@@ -100,14 +100,17 @@ class Planner:
         if sut is None:
             raise TypeError(work.respondent)
         asked = self._calls(sut)
-        judged = {name: self._calls(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
+        judged = {
+            name: self._calls(annotator, work.judge_suts.get(name))
+            for name, annotator in work.annotators.items()
+        }
         counting = _Counting(work, sut, self._options, asked, judged)
         recorded = RecordedItems(Path() if work.continues is None else work.continues.journal)
         if work.continues is not None:
             recorded.read()
-        for one, place in recorded.matched(chosen(work.test, work.dependencies, self._options).items):
+        for item, place in recorded.matched(chosen(work.test, work.dependencies, self._options).items):
             if place is None:
-                counting.add(one.item)
+                counting.add(item.item)
         return counting.result()
 
     def _calls(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> "_Calls":
@@ -202,14 +205,16 @@ class _Counting:
         asked = prompt.prompt.with_options(self.options.sut_options)
         first = self.options.first_repeat
         calls = [self._look_up(asked, number) for number in range(first, first + self.options.repeats)]
-        return [self._answer(one) for one in calls]
+        return [self._answer(call) for call in calls]
 
     def _look_up(self, prompt: AnyPrompt, number: int) -> list[tuple[Any, Any]]:
         """The requests that one repeat of a prompt takes, each with its response, where it is known."""
         requests = [(number, request_for(self.sut, prompt))]
         is_split = (prompt.options.num_completions or 1) > 1 and self.asked.splits(self.sut)
         if is_split and not self.asked.knows(*requests[0]):
-            requests = [(its, request_for(self.sut, one)) for its, one in single_prompts(prompt, number)]
+            requests = [
+                (its, request_for(self.sut, single)) for its, single in single_prompts(prompt, number)
+            ]
         found = []
         for its, request in requests:
             paid, known = self.asked.look_up(request, its)
@@ -261,7 +266,7 @@ class _Counting:
             items=self.items,
             sut_calls=CallCounts(paid=self.asked.paid, cached=self.asked.cached),
             annotator_calls=CallCounts(
-                paid=sum(one.paid for one in judged), cached=sum(one.cached for one in judged)
+                paid=sum(calls.paid for calls in judged), cached=sum(calls.cached for calls in judged)
             ),
             unsent=sum(
                 calls.paid

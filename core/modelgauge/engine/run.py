@@ -84,7 +84,7 @@ class Run:
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.push_async_callback(end_task, gathering)
             executor = executor_of(self.options.executor, self.options.workers)
-            called = [one for work in works for one in work.called() if executor is None]
+            called = [callee for work in works for callee in work.called() if executor is None]
             board = self._board = await stack.enter_async_context(
                 Switchboard(self.options, called, self._disk_failed)
             )
@@ -110,7 +110,7 @@ class Run:
                 bar = asyncio.create_task(show_progress(self._standing))
                 stack.push_async_callback(end_task, bar)
             stack.push_async_callback(end_task, asyncio.create_task(self._keep_totals()))
-            tasks = [asyncio.create_task(one.run()) for one in self._pairs]
+            tasks = [asyncio.create_task(pair.run()) for pair in self._pairs]
             try:
                 await self._finished(tasks)
             finally:
@@ -135,7 +135,7 @@ class Run:
         pairs, options, services = self._pairs, self.options, self._board.services
         described = [(pair.work, pair.folder, pair.manifest()) for pair in pairs]
         brief = await in_thread(lambda: briefed(described, options, executor, self._secrets), "brief")
-        targets = [self._board.target(one) for one in numbered_owners(works)]
+        targets = [self._board.target(owner) for owner in numbered_owners(works)]
         tallies = [pair.tally for pair in pairs]
         pool = Pool(
             executor,
@@ -188,7 +188,7 @@ class Run:
             )
             for pair in self._pairs:
                 pair.stop()
-            under_way = sum(one.under_way for one in self._calling())
+            under_way = sum(calling.under_way for calling in self._calling())
             if under_way and self.options.grace:
                 log.warning(_STOPPING, counted(under_way, "call"), self.options.grace)
             _, late = await asyncio.wait(tasks, timeout=self.options.grace)
@@ -214,20 +214,20 @@ class Run:
         """Write into the files of runs why their calls wait, since nothing else is written while no item finishes."""
         while True:
             await asyncio.sleep(_LOOK)
-            for one in self._pairs:
-                await in_thread(one.keep_totals, "totals")
+            for pair in self._pairs:
+                await in_thread(pair.keep_totals, "totals")
 
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]
         known = [pair.known for pair in self._pairs]
-        ages = [one.oldest for one in self._calling()]
-        errors = sum(one.failed for one in tallies)
+        ages = [calling.oldest for calling in self._calling()]
+        errors = sum(tally.failed for tally in tallies)
         return Standing(
-            done=errors + sum(one.outcomes["scored"] for one in tallies),
-            known=None if None in known else sum(one or 0 for one in known),
-            cached=sum(calls.cached for one in tallies for calls in one.calls),
+            done=errors + sum(tally.outcomes["scored"] for tally in tallies),
+            known=None if None in known else sum(number or 0 for number in known),
+            cached=sum(calls.cached for tally in tallies for calls in tally.calls),
             errors=errors,
-            cost=sum(one.cost for one in tallies),
+            cost=sum(tally.cost for tally in tallies),
             oldest=max((age for age in ages if age is not None), default=None),
         )
 

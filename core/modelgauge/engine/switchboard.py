@@ -66,7 +66,7 @@ class Switchboard:
         entrances: Callable[[object, Services], Entrance] | None = None,
     ) -> None:
         self.options = options
-        self._caches = options.caching and any(is_cached(*one) for one in called)
+        self._caches = options.caching and any(is_cached(*callee) for callee in called)
         self._disk_failed, self._entrances = disk_failed, entrances
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}
@@ -175,7 +175,10 @@ class Switchboard:
         options, test = self.options, work.test
         return ItemWorker(
             await self._answerer(work, tally),
-            {name: self.target(one, work.judge_suts.get(name)) for name, one in work.annotators.items()},
+            {
+                name: self.target(annotator, work.judge_suts.get(name))
+                for name, annotator in work.annotators.items()
+            },
             test.choose_annotators if overrides(type(test), "choose_annotators") else None,
             Measurer(test),
             tally,
@@ -198,8 +201,10 @@ class Switchboard:
     def targets_of(self, work: Work) -> list[Target]:
         """Targets of all that is called for a work, each once."""
         suts = [] if work.respondent.sut is None else [self.target(work.respondent.sut)]
-        found = [self.connect(one, work.judge_suts.get(name)) for name, one in work.annotators.items()]
-        return list(dict.fromkeys([*suts, *(one for several in found for one in several)]))
+        found = [
+            self.connect(annotator, work.judge_suts.get(name)) for name, annotator in work.annotators.items()
+        ]
+        return list(dict.fromkeys([*suts, *(target for several in found for target in several)]))
 
     def connect(self, annotator: CompletionAnnotator[Any], suts: JudgeSUTs | None) -> list[Target]:
         """Targets of an annotator and of the SUTs that it asks, which reach them from now on by its names."""
@@ -223,7 +228,9 @@ class Switchboard:
         """Notes for the record on the objects of a work that cannot be cached."""
         if not self.options.caching:
             return ()
-        reasons = [one.why_uncacheable(judge_suts) for one, judge_suts in work.called() if not one.is_cheap]
+        reasons = [
+            owner.why_uncacheable(judge_suts) for owner, judge_suts in work.called() if not owner.is_cheap
+        ]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     async def open(self, target: Target) -> RunStoppedError | None:
@@ -247,7 +254,7 @@ class Switchboard:
             in_use: the ids of objects that stay.
             most: how many stay open.
         """
-        idle = (one for one in self._opened if one not in in_use)
+        idle = (opened for opened in self._opened if opened not in in_use)
         for key in list(islice(idle, max(0, len(self._opened) - most))):
             await self._close(self._opened.pop(key))
             del self._targets[key]

@@ -83,8 +83,10 @@ class Work:
     def called(self) -> list[Callee]:
         """The objects that are called: the SUT, the annotators, and those that they ask."""
         suts = [] if self.respondent.sut is None else [Callee(self.respondent.sut)]
-        annotators = [Callee(one, self.judge_suts.get(name)) for name, one in self.annotators.items()]
-        judges = [Callee(one) for suts in self.judge_suts.values() for one in suts.values()]
+        annotators = [
+            Callee(annotator, self.judge_suts.get(name)) for name, annotator in self.annotators.items()
+        ]
+        judges = [Callee(sut) for suts in self.judge_suts.values() for sut in suts.values()]
         return [*suts, *annotators, *judges]
 
 
@@ -106,15 +108,17 @@ def check_work(work: Work) -> None:
         return
     check_sut(sut)
     has = capabilities_of(sut)
-    missing = [one.__name__ for one in work.test.requires_sut_capabilities if one not in has]
+    missing = [
+        capability.__name__ for capability in work.test.requires_sut_capabilities if capability not in has
+    ]
     if missing:
         raise IncompatibleError(
             f"Test '{work.test.uid}' needs {', '.join(missing)}, which SUT '{sut.uid}' does not have.",
             fix=f"Choose a SUT that has it; '{sut.uid}' has: "
-            f"{', '.join(sorted(one.__name__ for one in has))}.",
+            f"{', '.join(sorted(capability.__name__ for capability in has))}.",
         )
 
 
 def numbered_owners(works: Sequence[Work]) -> list[Owner]:
     """The objects that are called for works, each once, in an order that is the same in all processes."""
-    return list({id(one.owner): one.owner for work in works for one in work.called()}.values())
+    return list({id(callee.owner): callee.owner for work in works for callee in work.called()}.values())

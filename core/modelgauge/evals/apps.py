@@ -118,7 +118,7 @@ class AppCalls:
                     refused.append(error)
 
         def standing() -> Standing:
-            failed = sum(one.error is not None for one in done.values())
+            failed = sum(answer.error is not None for answer in done.values())
             oldest = max(pool.oldest or 0.0, deadlines.oldest or 0.0)
             return Standing(len(done), len(questions), 0, failed, 0.0, oldest)
 
@@ -137,7 +137,7 @@ class AppCalls:
         use = self._begun(asked)
         try:
             with use:
-                value = await pool.run(lambda one: _drained(self._app(one)), asked, self._seconds)
+                value = await pool.run(lambda question: _drained(self._app(question)), asked, self._seconds)
                 if _goes_on(value):
                     value = await deadlines.within(self._seconds, _awaited(value))
         except Exception as error:  # noqa: BLE001  the author's; it stands in the record
@@ -269,7 +269,9 @@ def answered_goldens(
         RunFolder.create(judging.options.runs).forget_if_empty()  # else its answers would be lost
         app = AppCalls(callback, observation, judging.options, judging.check)
         questions = [golden.input for golden in asked]
-        return [app.here(one) for one in questions] if at_once is None else app.on(questions, at_once)
+        return (
+            [app.here(question) for question in questions] if at_once is None else app.on(questions, at_once)
+        )
 
     known = [*objects(judging.metrics), *objects(observation.metrics)]
     first: list[AppAnswer] = []
@@ -277,14 +279,14 @@ def answered_goldens(
         keyed(known)
     else:  # the metrics of functions that the app calls are known once it was used
         first = used(goldens[:1])
-        if any(_is_answer_without_metrics(one, observation) for one in first):
+        if any(_is_answer_without_metrics(answer, observation) for answer in first):
             known = objects([DEFAULT_METRIC])
     for metric in known if not judging.skip else ():  # what else the metric needs the app may say
         check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
     uses = first + used(goldens[len(first) :])
-    answers = [one for one in uses if one.error is None]
-    whole = objects(metric for one in answers for metric in one.trace.root.metrics)
-    if not judging.metrics and answers and not any(_metrics_of(one) for one in answers):
+    answers = [answer for answer in uses if answer.error is None]
+    whole = objects(metric for answer in answers for metric in answer.trace.root.metrics)
+    if not judging.metrics and answers and not any(_metrics_of(answer) for answer in answers):
         whole = objects([DEFAULT_METRIC])
     answered = [_answered(golden, used, judging) for golden, used in zip(goldens, uses, strict=True)]
     return answered, [*judging.metrics, *whole]

@@ -140,14 +140,14 @@ def _of_users(error: BaseException) -> TracebackType | None:
         return error.__traceback__
     if isinstance(error, ModelGaugeError):
         _cut_causes(error)
-    for one, following in zip_longest(kept, kept[1:]):
-        one.tb_next = following
+    for step, following in zip_longest(kept, kept[1:]):
+        step.tb_next = following
     return kept[0] if kept else None
 
 
 def _was_called_wrongly(error: BaseException) -> bool:
     """Whether an observed function was called with wrong arguments, so that its code never ran."""
-    names = [one.tb_frame.f_globals.get("__name__") for one in _steps(error, ())]
+    names = [step.tb_frame.f_globals.get("__name__") for step in _steps(error, ())]
     return isinstance(error, TypeError) and names[-1:] == [tracing.__name__]
 
 
@@ -205,7 +205,7 @@ def _check_mode(
         )
 
 
-def _assert_passed(one: TestResult, options: TestRunOptions, shown_by: str | None) -> None:
+def _assert_passed(result: TestResult, options: TestRunOptions, shown_by: str | None) -> None:
     """Raise what did not pass; what could not be judged is an error, unless errors are ignored.
 
     Args:
@@ -216,18 +216,19 @@ def _assert_passed(one: TestResult, options: TestRunOptions, shown_by: str | Non
     __tracebackhide__ = True
     named = " (RUN is named at the end of this session)" if shown_by is None else ""
     see = f"{shown_by or 'modelgauge show RUN'} --failures{named}"
-    if one.raised is not None:
-        left_by = _left_by(one.raised)
+    if result.raised is not None:
+        left_by = _left_by(result.raised)
         if left_by is not None:
             raise left_by.with_traceback(_of_users(left_by))
-        one.raised.with_traceback(_of_users(one.raised))  # some classes of exceptions refuse assignments
-        raise_first_of_app([one], see)
-    if one.error is not None and not (options.ignore_errors and one.metrics_data):
-        why = "; ".join(one.failures)
+        # Not assigned, which some classes of exceptions refuse.
+        result.raised.with_traceback(_of_users(result.raised))
+        raise_first_of_app([result], see)
+    if result.error is not None and not (options.ignore_errors and result.metrics_data):
+        why = "; ".join(result.failures)
         raise CallError(
-            f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",
+            f"The test case {called(result.test_case)} could not be judged: {why.rstrip('.')}.",
             fix=f"See the traceback: {see}. To let it be a failed assertion instead: "
             "modelgauge test run --ignore-errors",
         )
-    if one.failures:
-        raise AssertionError("\n".join(one.failures))
+    if result.failures:
+        raise AssertionError("\n".join(result.failures))

@@ -53,12 +53,12 @@ class Shown:
     @property
     def has_no_verdict(self) -> bool:
         """Whether it passed only because no metric has a threshold."""
-        return bool(self.metrics_data) and all(one.success is None for one in self.metrics_data)
+        return bool(self.metrics_data) and all(metric.success is None for metric in self.metrics_data)
 
     @classmethod
     def of_plain(cls, held: dict[str, Any]) -> "Shown":
         """Read it from the JSON of another process."""
-        data = tuple(MetricData(**one) for one in held["metrics_data"])
+        data = tuple(MetricData(**metric) for metric in held["metrics_data"])
         return cls(held["title"], held["success"], data, held["error"])
 
 
@@ -102,13 +102,13 @@ def rendered(
         cases: how many test cases these are, where some were repeated.
     """
     wanted = {"all": (True, False), "failing": (False,), "passing": (True,)}[display]
-    listed = [one for one in results if one.success in wanted]
+    listed = [result for result in results if result.success in wanted]
     page = Page(Style.of(sys.stdout), str)
     if len(listed) > _MOST_CASES:
-        listed.sort(key=lambda one: one.success)
+        listed.sort(key=lambda result: result.success)
     if listed:
         _add_table(listed[:_MOST_CASES], page)
-    passed = sum(one.success for one in results)
+    passed = sum(result.success for result in results)
     if len(listed) > _MOST_CASES:
         show = RunFolder(folder).command("show")
         more = f"{len(listed) - _MOST_CASES:,} more:"
@@ -118,7 +118,7 @@ def rendered(
         page.add_gap()
     of_cases = counted(len(results) if cases is None else cases, "test case")
     repeats = "" if cases in (None, len(results)) else f"{len(results):,} repeats of "
-    free = sum(one.has_no_verdict for one in results)
+    free = sum(result.has_no_verdict for result in results)
     without = f", {free:,} without a threshold" if free else ""
     page.add(f"{passed:,} of {repeats}{of_cases} passed{without}.", "bold")
     if dataset is not None:
@@ -146,20 +146,22 @@ def _add_table(results: Sequence[Shown], page: Page) -> None:
             rows.append((result.title, "", "none", "", "failed", ends_of(result.error, _LONGEST_ERROR)))
         elif not result.metrics_data:  # its process ended before it could say more
             rows.append((result.title, "", "", "", "passed", ""))
-        for place, one in enumerate(result.metrics_data):
+        for place, metric in enumerate(result.metrics_data):
             title = "" if place else result.title  # in the first of its lines
-            rows.append((title, *_cells(one, page.style)))
+            rows.append((title, *_cells(metric, page.style)))
     head = ("Test case", "Metric", "score", "threshold", "", "Reason")
     page.add_table(
         rows, head, folds={"Test case": 12, "Metric": 12, "Reason": _REASON}, right={"score", "threshold"}
     )
 
 
-def _cells(one: MetricData, style: Style) -> tuple[str, ...]:
+def _cells(metric: MetricData, style: Style) -> tuple[str, ...]:
     return (
-        one.name if one.component is None else f"{one.component}: {one.name}",
-        "none" if one.score is None else figure(one.score, threshold=one.threshold),
-        limit(one.threshold, higher_is_better=one.higher_is_better, symbols=style.symbols),
-        {True: "passed", False: "failed", None: ""}[one.success],
-        ends_of(one.error, _LONGEST_ERROR) if one.error else one_line(one.reason or "", _LONGEST_REASON),
+        metric.name if metric.component is None else f"{metric.component}: {metric.name}",
+        "none" if metric.score is None else figure(metric.score, threshold=metric.threshold),
+        limit(metric.threshold, higher_is_better=metric.higher_is_better, symbols=style.symbols),
+        {True: "passed", False: "failed", None: ""}[metric.success],
+        ends_of(metric.error, _LONGEST_ERROR)
+        if metric.error
+        else one_line(metric.reason or "", _LONGEST_REASON),
     )

@@ -27,9 +27,9 @@ class _Config:
     """Refuses flags that are neither True nor False: `"no"` would count as True."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if isinstance(one.default, bool):
-                YES_NO.check(one.name, getattr(self, one.name))
+        for flag in fields(self):
+            if isinstance(flag.default, bool):
+                YES_NO.check(flag.name, getattr(self, flag.name))
 
 
 @explains_arguments
@@ -131,16 +131,16 @@ class Configs:
             InvalidOptionError: a config is something else, or there is no option of that name.
         """
         made, rest, known = cls(), dict(options), list[str]()
-        for group, one in zip(fields(cls), given, strict=True):
+        for group, value in zip(fields(cls), given, strict=True):
             default = getattr(made, group.name)
             kind = type(default)
-            if not isinstance(one, kind | None):
+            if not isinstance(value, kind | None):
                 raise InvalidOptionError(
-                    f"{group.name} is {one!r}.", fix=f"Give {kind.__name__}(…), or its options one by one."
+                    f"{group.name} is {value!r}.", fix=f"Give {kind.__name__}(…), or its options one by one."
                 )
             names = [each.name for each in fields(kind)]
             own = {name: rest.pop(name) for name in names if name in rest}
-            made = replace(made, **{group.name: replace(one or default, **own)})
+            made = replace(made, **{group.name: replace(value or default, **own)})
             known += names
         for name in rest:
             if name not in _OF_THE_ENGINE:

@@ -190,7 +190,7 @@ def raise_first_of_app(results: Iterable[TestResult], see: str) -> None:
         Exception: there is such a case.
     """
     __tracebackhide__ = True
-    for error in [one.raised for one in results if one.raised is not None]:
+    for error in [result.raised for result in results if result.raised is not None]:
         add_note(error, f"What the app did until then stands in the record of the run: {see}")
         raise error
 

@@ -99,9 +99,11 @@ class GivenTest(JudgedTest):
         self.answered, self.left_out = answered, left_out
         self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
-        nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
+        nothing = bool(self.answered) and all(case.error is not None for case in self.answered)
         metrics = () if nothing else metrics  # a metric that judges nothing needs no judge
-        own = [(part, metric) for one in self.answered for part in one.components for metric in part.metrics]
+        own = [
+            (part, metric) for case in self.answered for part in case.components for metric in part.metrics
+        ]
         self.metrics = {} if nothing else keyed(metrics, [metric for _, metric in own])
         self._keys = {id(metric): key for key, metric in self.metrics.items()}
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
@@ -138,18 +140,18 @@ class GivenTest(JudgedTest):
         return ItemsOfNumber(len(self.answered), self._items)
 
     def _items(self) -> Iterator[TestItem]:
-        names = item_ids([one.case for one in self.answered])
+        names = item_ids([case.case for case in self.answered])
         ids: Ids | None = None
-        for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):
-            main = PromptWithContext(prompt_of(one.case), context=one.case)
-            if one.trace is None:
+        for place, (case, name) in enumerate(zip(self.answered, names, strict=True)):
+            main = PromptWithContext(prompt_of(case.case), context=case.case)
+            if case.trace is None:
                 yield of_valid(TestItem, prompts=(main,), context=None, id=name)
                 continue
             ids = ids or Ids(self.uid)
             source_id = str(place)
-            self._uses[source_id] = one
+            self._uses[source_id] = case
             prompts = [main.replaced(source_id=source_id)]
-            for number, part in enumerate(one.components):
+            for number, part in enumerate(case.components):
                 part_id = f"{source_id}.{number}"
                 self._parts[part_id] = part
                 prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
@@ -169,10 +171,12 @@ class GivenTest(JudgedTest):
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
         """The error of an answer without a score: its metrics lack something, or there are none."""
-        prompts = [one.prompt for one in item.interactions]
+        prompts = [interaction.prompt for interaction in item.interactions]
         name = called(prompts[0].context)
         lacking = [
-            _why_skipped(self.metrics[key], one.context) for one in prompts for key in self._keys_of(one)
+            _why_skipped(self.metrics[key], prompt.context)
+            for prompt in prompts
+            for key in self._keys_of(prompt)
         ]
         if lacking:
             return InvalidDataError(

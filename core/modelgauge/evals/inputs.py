@@ -41,8 +41,8 @@ def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) 
         )
     listed = [metrics] if isinstance(metrics, Metric | str | type) else list(metrics)
     return [
-        runner.plugins().metrics.make(one, secrets=runner.secrets) if isinstance(one, str) else one
-        for one in listed
+        runner.plugins().metrics.make(metric, secrets=runner.secrets) if isinstance(metric, str) else metric
+        for metric in listed
     ]
 
 
@@ -148,5 +148,6 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
         for member, item_id in zip(members, item_ids(members), strict=True)
     )
     return [
-        members[one.index] for one in sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
+        members[item.index]
+        for item in sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
     ]

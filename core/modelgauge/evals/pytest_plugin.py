@@ -70,7 +70,9 @@ class _OpenSession:
             os.environ[VARIABLE] = json.dumps(where)
         self.where: dict[str, Any] = json.loads(os.environ[VARIABLE])
         of_worker = getattr(config, "workerinput", {}).get("mainargv")
-        self.args = [str(one) for one in (of_worker[1:] if of_worker else config.invocation_params.args)]
+        self.args = [
+            str(argument) for argument in (of_worker[1:] if of_worker else config.invocation_params.args)
+        ]
         self.used: Session | None = None
         self.interrupted = False
         self.failure = ""
@@ -163,7 +165,7 @@ def pytest_collection_finish(session: Any) -> None:
         return
     opened = _open[-1]
     opened.collected(session.items)
-    left = [one.nodeid for one in session.items if not _is_repeated(one)]
+    left = [item.nodeid for item in session.items if not _is_repeated(item)]
     if _repeats() > 1 and left:
         folder = Path(opened.where["folder"])
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ class TestResult:
     @property
     def failures(self) -> list[str]:
         """Why it does not pass: a sentence for each metric, or `error` where no metric could judge it."""
-        reasons = [one.failure for one in self.metrics_data if one.failure is not None]
+        reasons = [metric.failure for metric in self.metrics_data if metric.failure is not None]
         return reasons if reasons or self.error is None else [self.error]
 
 
@@ -116,7 +116,7 @@ class EvaluationResult:
     @property
     def success(self) -> bool:
         """Whether every test case passed."""
-        return all(one.success for one in self.test_results)
+        return all(result.success for result in self.test_results)
 
     @property
     def run_id(self) -> str:
@@ -128,12 +128,14 @@ class EvaluationResult:
         return f"<EvaluationResult: {self._summary()}; {self.shown_by}>"
 
     def _summary(self) -> str:
-        passed = sum(one.success for one in self.test_results)
+        passed = sum(result.success for result in self.test_results)
         return f"{passed:,} of {counted(len(self), 'test case')} passed"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the results of the metrics, and why cases did not pass."""
-        failed = [(one.name, " ".join(one.failures)) for one in self.test_results if not one.success]
+        failed = [
+            (result.name, " ".join(result.failures)) for result in self.test_results if not result.success
+        ]
         left_out = len(failed) - _MOST_FAILED
         cases = html_table("Not passed", ("Test case", "Why"), failed[:_MOST_FAILED], left_out=left_out)
         return Results(self.record.result)._repr_html_(self._summary(), [self.shown_by]) + (
@@ -173,9 +175,9 @@ test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest, which 
 
 
 def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Iterator[MetricData]:
-    for one in item.interactions:
-        component, completion = test.component(one.prompt), one.response.completions[0]
-        for key in test.choose_annotators(one.prompt):
+    for interaction in item.interactions:
+        component, completion = test.component(interaction.prompt), interaction.response.completions[0]
+        for key in test.choose_annotators(interaction.prompt):
             metric = test.metrics[key]
             found: dict[str, Any] = {"score": None, "success": False, "error": _why(metric, item, error)}
             if key in completion.annotations:

@@ -80,9 +80,10 @@ class SessionSecrets(SecretStore):
             What a reader of the record should know.
         """
         named = dict.fromkeys(
-            SecretDescription(**{**one, "env": tuple(one.get("env", ()))}) for one in described
+            SecretDescription(**{**description, "env": tuple(description.get("env", ()))})
+            for description in described
         )
-        problems = {one.name: self._problem(one) for one in named if one not in self._known}
+        problems = {secret.name: self._problem(secret) for secret in named if secret not in self._known}
         return [
             f"The value of {name} may stand here, since it could not be looked up again: {problem}"
             for name, problem in problems.items()
@@ -152,7 +153,7 @@ class Session:
         """Set up the files and the loop of this process; after a fork, drop the parent's."""
         self._process = os.getpid()
         self._secrets = SessionSecrets(
-            self._settings.secrets_file, lambda one: self._run.log(secret=asdict(one))
+            self._settings.secrets_file, lambda secret: self._run.log(secret=asdict(secret))
         )
         self._redact = self._secrets.redactor.redact_json_text
         runs = self._settings.data_dir / RUNS
@@ -333,8 +334,8 @@ class Session:
             self._run.forget()
             return
         notes = [*self._secrets.learn(cases.secrets), *self._unrepeated()]
-        for one in cases.listed:
-            one.test = self._secrets.redact(one.test)
+        for case in cases.listed:
+            case.test = self._secrets.redact(case.test)
         self.summary = self._run.finish(cases, notes, collected)
         ended = recorded_run(self._run.folder)
         wanted = [ended] if self._settings.report and collected is None else []

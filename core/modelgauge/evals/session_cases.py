@@ -118,9 +118,9 @@ class Cases:
         for item in items:
             if item.index in cases:  # of a case that was refused the later line says why
                 cases[item.index].item = item
-        for one in cases.values():
-            if one.item is None:
-                one.notes.append(f"{one.test}: {_UNJUDGED}")
+        for case in cases.values():
+            if case.item is None:
+                case.notes.append(f"{case.test}: {_UNJUDGED}")
         in_order = [cases[index] for index in sorted(cases)]
         total = _sum(map(Totals.load, used.values()))
         return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
@@ -128,7 +128,7 @@ class Cases:
     @property
     def notes(self) -> list[str]:
         """What a reader of the record should know."""
-        return [note for one in self.listed for note in one.notes]
+        return [note for case in self.listed for note in case.notes]
 
     def declared(self, what: str) -> dict[str, Any]:
         """The thresholds, ranges or directions of measurements, but for those that differ from case to case.
@@ -138,25 +138,25 @@ class Cases:
         """
         found: dict[str, list[Any]] = {}
         for case in self.listed:
-            for name, one in case.declared.get(what, {}).items():
-                found.setdefault(name, []).append(one)
+            for name, value in case.declared.get(what, {}).items():
+                found.setdefault(name, []).append(value)
         return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
 
     def by_id(self) -> dict[str, list[SessionCase]]:
         """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
         calls: Counter[str] = Counter()
         found: dict[str, list[SessionCase]] = {}
-        for one in self.listed:
-            calls[one.test] += 1
-            found.setdefault(numbered(one.repeated, calls[one.test]), []).append(one)
+        for case in self.listed:
+            calls[case.test] += 1
+            found.setdefault(numbered(case.repeated, calls[case.test]), []).append(case)
         return found
 
     def items(self) -> Iterator[ItemRecord]:
         """Return the items in order; repeats of a case are joined, and a case with an unjudged repeat has no item."""
         for index, (item_id, cases) in enumerate(self.by_id().items()):
-            items = [one.item for one in cases if one.item is not None]
+            items = [case.item for case in cases if case.item is not None]
             if len(items) == len(cases):
-                item = items[0] if len(items) == 1 else _joined([one.repeat for one in cases], items)
+                item = items[0] if len(items) == 1 else _joined([case.repeat for case in cases], items)
                 yield renamed(item, index, item_id)
 
     def manifest(self) -> dict[str, Any]:
@@ -230,23 +230,25 @@ def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
 
 def _joined(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
     """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
-    scored = [one for one in items if isinstance(one, TestItemRecord)]
+    scored = [record for record in items if isinstance(record, TestItemRecord)]
     measured: Sequence[ItemRecord] = scored or items
     # A part of an app may have been called in some repeats alone; but of what failed nobody knows.
-    names = dict.fromkeys(name for one in measured for name in one.measurements)
-    kept = [name for name in names if scored or all(name in one.measurements for one in items)]
-    holding = {name: [one for one in measured if name in one.measurements] for name in kept}
+    names = dict.fromkeys(name for record in measured for name in record.measurements)
+    kept = [name for name in names if scored or all(name in record.measurements for record in items)]
+    holding = {name: [record for record in measured if name in record.measurements] for name in kept}
     of_all: dict[str, Any] = {
         "interactions": tuple(
-            one.replaced(repeat=repeat)
+            interaction.replaced(repeat=repeat)
             for repeat, item in zip(repeats, items, strict=True)
-            for one in item.interactions
+            for interaction in item.interactions
         ),
         "measurements": {
-            name: exact_mean([one.measurements[name] for one in held]) for name, held in holding.items()
+            name: exact_mean([record.measurements[name] for record in held]) for name, held in holding.items()
         },
-        "binary": tuple(name for name, held in holding.items() if all(name in one.binary for one in held)),
-        "redacted": any(one.redacted for one in items),
+        "binary": tuple(
+            name for name, held in holding.items() if all(name in record.binary for record in held)
+        ),
+        "redacted": any(record.redacted for record in items),
     }
     if not scored:
         return items[0].replaced(**of_all)
@@ -256,17 +258,17 @@ def _joined(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
         for repeat, item in zip(repeats, items, strict=True)
         for failure in item.failures
     ]
-    each = tuple(dict(one.measurements) for one in scored)
+    each = tuple(dict(record.measurements) for record in scored)
     return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=tuple(failed))
 
 
 def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """All that lists and mappings of one name hold; of what else differs from case to case, None."""
     made: dict[str, Any] = {}
-    for name, value in [pair for one in several for pair in one.items()]:
+    for name, value in [pair for mapping in several for pair in mapping.items()]:
         held = made.setdefault(name, value)
         if isinstance(held, list) and isinstance(value, list):
-            made[name] = [*held, *(one for one in value if one not in held)]
+            made[name] = [*held, *(part for part in value if part not in held)]
         elif isinstance(held, dict) and isinstance(value, dict):
             made[name] = {**held, **value}
         elif held != value:
@@ -276,7 +278,7 @@ def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _sum(several: Iterable[Totals]) -> Totals:
     tally, seconds = Tally(), 0.0
-    for one in several:
-        one.add_to(tally)
-        seconds += one.seconds
+    for totals in several:
+        totals.add_to(tally)
+        seconds += totals.seconds
     return Totals.of(tally, seconds, ended=True)

@@ -177,7 +177,7 @@ class SessionLoop:
     async def _board(self, job: Job, stack: AsyncExitStack) -> Switchboard:
         """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
         options, called = job.options, job.work.called()
-        key = (options.concurrency, options.first_repeat, any(is_cached(*one) for one in called))
+        key = (options.concurrency, options.first_repeat, any(is_cached(*callee) for callee in called))
         if key not in self._boards:
             board = await stack.enter_async_context(Switchboard(options, called, self._disk_failed))
             board.services.writer.before_each_group(self._count)
@@ -204,7 +204,7 @@ class SessionLoop:
             if board.services.writer.is_busy:
                 await board.services.writer.drained()
             self._check_disk()
-            unreported = (note for one in job.targets for note in one.notes())
+            unreported = (note for target in job.targets for note in target.notes())
             job.ended.put(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)

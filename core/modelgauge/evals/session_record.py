@@ -29,7 +29,7 @@ def record_of(
     """
     uid = options.identifier or PYTEST
     made = {"uid": uid, "class_name": PYTEST, "cache_version": 0, "arguments": {}, "opaque": []}
-    thresholds = {name: Threshold.load(one) for name, one in cases.declared("thresholds").items()}
+    thresholds = {name: Threshold.load(threshold) for name, threshold in cases.declared("thresholds").items()}
     judged_by = cases.manifest()
     return TestRecord(
         schema_version=SCHEMA_VERSION,
@@ -71,18 +71,18 @@ def with_distinct_titles(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
     Args:
         shown: each with the id of its test.
     """
-    times = Counter(one.title for _, one in shown)
+    times = Counter(case.title for _, case in shown)
     short = Counter(_within_file(test) for test in {test for test, _ in shown})
     made: list[Shown] = []
     numbers: Counter[str] = Counter()
-    for test, one in shown:
+    for test, case in shown:
         numbers[test] += 1
-        if times[one.title] > 1:
+        if times[case.title] > 1:
             named = _within_file(test) if short[_within_file(test)] == 1 else test
             number = "" if numbers[test] == 1 else f"~{numbers[test]}"
-            made.append(replace(one, title=f"{one.title} ({named}{number})"))
+            made.append(replace(case, title=f"{case.title} ({named}{number})"))
         else:
-            made.append(one)
+            made.append(case)
     return made
 
 

@@ -142,7 +142,7 @@ class SessionRun:
 
     def _make(self) -> None:
         runs = self.folder.path.parent
-        self._made_above = [one for one in (runs, runs.parent) if not one.exists()]
+        self._made_above = [path for path in (runs, runs.parent) if not path.exists()]
         runs.mkdir(parents=True, exist_ok=True)
         try:
             self.folder.path.mkdir()
@@ -219,7 +219,7 @@ class SessionRun:
         write_atomically(self.folder.totals, cases.used.model_dump_json() + "\n")
         self.folder.write_record(record, self._redact)
         self._remove_logs()
-        shown = with_distinct_titles([(one.test, one.shown(self._redact)) for one in cases.listed])
+        shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
         written = self.folder.read_record().notes  # without secrets
         return rendered(shown, self.folder.path, self._options.display, written, cases=number)
 
@@ -263,5 +263,5 @@ def _interrupted(cases: Cases, collected: int | None) -> list[str]:
     if collected is None:
         return []
     tests = counted(collected, "test") if collected else "tests, nobody knows how many"
-    judged = len({one.test for one in cases.listed} - {OUTSIDE})
+    judged = len({case.test for case in cases.listed} - {OUTSIDE})
     return [f"The session was interrupted: pytest had collected {tests}. There are cases of {judged:,} here."]

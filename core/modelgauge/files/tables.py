@@ -70,7 +70,7 @@ class Table:
         """What separates the cells where a CSV file seems to have one column only; None if it has more."""
         if not self.cells_are_text or len(self.columns) != 1:
             return None
-        return next((one for one in _DELIMITERS if one in self.columns[0]), None)
+        return next((delimiter for delimiter in _DELIMITERS if delimiter in self.columns[0]), None)
 
 
 _DELIMITERS = ";\t|,"
@@ -387,7 +387,7 @@ def _table_of(
 def _no_row(place: str, value: Any, *, is_file: bool) -> InputFileError:
     what = "object" if is_file else "dict"
     problem = f"{place}: this is of type {type(value).__name__}; each row must be one {what}."
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and any(isinstance(row, dict) for row in value):
         return InputFileError(problem, fix=f"Take each {what} out of the list that it stands in.")
     return OtherContentError(
         problem,

@@ -31,7 +31,11 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
     if "too many positional" in str(error):
         written: Any = callee.__init__ if isinstance(callee, type) else callee  # type: ignore[misc]  # as it is there
         parameters = inspect.signature(written).parameters.values()
-        by_position = [one.name for one in parameters if one.kind is BY_NAME[0] and one.name in known]
+        by_position = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is BY_NAME[0] and parameter.name in known
+        ]
         if by_position and len(by_position) < len(known):
             suggestion = f"Name all but {', '.join(by_position)}. "
     return _error(callee, str(error), suggestion, known)
@@ -98,7 +102,7 @@ def _known(cls: Callee) -> tuple[list[str], bool]:
     names: dict[str, None] = {}
     takes_any = False
     for _, parameters, takes_any in constructors(cls):  # noqa: B007  the last one says
-        names.update((one.name, None) for one in parameters if one.kind in BY_NAME)
+        names.update((parameter.name, None) for parameter in parameters if parameter.kind in BY_NAME)
     return list(names), takes_any
 
 
@@ -114,7 +118,7 @@ def constructors(
         inits = [vars(base)["__init__"] for base in target.__mro__[:-1] if "__init__" in vars(base)]
     for function in inits:
         parameters = list(inspect.signature(function).parameters.values())[isinstance(target, type) :]
-        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+        takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
         yield function, parameters, takes_any
         if not takes_any:
             return

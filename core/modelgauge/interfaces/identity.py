@@ -127,7 +127,7 @@ class Identified:
             made.cache_version,
             arguments,
         ]
-        return {"made": parts, "with": {name: one.identity() for name, one in (asked or {}).items()}}
+        return {"made": parts, "with": {name: sut.identity() for name, sut in (asked or {}).items()}}
 
     def why_uncacheable(self, asked: "Mapping[str, Identified] | None" = None) -> str | None:
         """Why calls of this object cannot be cached; None if they can.
@@ -142,7 +142,7 @@ class Identified:
         opaque = [name for name in _opaque(self) if name not in self.identity_excludes]
         if opaque:
             return f"'{self.uid}' was made with arguments that have no exact JSON: {', '.join(opaque)}"
-        return next((why for one in (asked or {}).values() if (why := one.why_uncacheable())), None)
+        return next((why for sut in (asked or {}).values() if (why := sut.why_uncacheable())), None)
 
 
 def _opaque(made: Identified) -> tuple[str, ...]:
@@ -283,10 +283,16 @@ def _plainly_passed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _parameters(cls: type) -> tuple[list[str], set[str], set[str]]:
     """What a constructor takes by position, what it takes by name, and what it must be given."""
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]  # of the class, as above
-    parameters = [one for one in list(signature.parameters.values())[1:] if one.kind not in _HANDED_ON]
-    by_position = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
-    by_name = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
-    return by_position, by_name, {one.name for one in parameters if one.default is one.empty}
+    parameters = [
+        parameter for parameter in list(signature.parameters.values())[1:] if parameter.kind not in _HANDED_ON
+    ]
+    by_position = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    by_name = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}
+    return (
+        by_position,
+        by_name,
+        {parameter.name for parameter in parameters if parameter.default is parameter.empty},
+    )
 
 
 def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def check_capabilities(owner: type, attribute: str, declared: object) -> None:
         DefinitionError: it is not.
     """
     if isinstance(declared, tuple | list | set | frozenset) and all(
-        isinstance(one, type) and issubclass(one, SUTCapability) for one in declared
+        isinstance(capability, type) and issubclass(capability, SUTCapability) for capability in declared
     ):
         return
     raise DefinitionError(
@@ -196,7 +196,9 @@ def capabilities_of(
 ) -> frozenset[type[SUTCapability]]:
     """All capabilities of a SUT: those it declares, and those that its methods imply."""
     cls = sut if isinstance(sut, type) else type(sut)
-    implied = {one for one in _IMPLIED if all(overrides(cls, name) for name in one.methods)}
+    implied = {
+        capability for capability in _IMPLIED if all(overrides(cls, name) for name in capability.methods)
+    }
     return frozenset(implied | set(sut.capabilities))
 
 

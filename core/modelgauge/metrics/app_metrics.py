@@ -209,7 +209,7 @@ def _check_references(schema: Mapping[str, Any], metric: str) -> None:
                 f"expected_schema refers to {reference!r}, which is not in it.",
                 fix='Put it into the schema: under "$defs", say, for {"$ref": "#/$defs/NAME"}.',
             ) from None
-        left += [(resolver.in_subresource(one), one) for one in part.subresources()]
+        left += [(resolver.in_subresource(resource), resource) for resource in part.subresources()]
 
 
 # --- tool calls ---------------------------------------------------------------------------------------------
@@ -269,8 +269,8 @@ class ToolCorrectnessMetric(Metric):
         """Return the share of the expected calls that were made."""
         expected, called = test_case.expected_tools or [], test_case.tools_called or []
         rightness = [[self._rightness(one, other) for other in called] for one in expected]
-        whole = math.lcm(*(one.denominator for row in rightness for one in row))
-        weights = [[int(one * whole) for one in row] for row in rightness]
+        whole = math.lcm(*(fraction.denominator for row in rightness for fraction in row))
+        weights = [[int(fraction * whole) for fraction in row] for row in rightness]
         if not expected:
             value = float(not called)
         elif self.should_exact_match:
@@ -279,11 +279,11 @@ class ToolCorrectnessMetric(Metric):
         else:
             best = in_order if self.should_consider_ordering else in_any_order
             value = best(weights) / (whole * len(expected))
-        names = [", ".join(one.name for one in calls) or "none" for calls in (expected, called)]
+        names = [", ".join(call.name for call in calls) or "none" for calls in (expected, called)]
         return Score(
             value,
             f"Expected: {names[0]}. Called: {names[1]}.",
-            {"matches": [[float(one) for one in row] for row in rightness]},
+            {"matches": [[float(fraction) for fraction in row] for row in rightness]},
         )
 
     def _rightness(self, expected: ToolCall, called: ToolCall) -> Fraction:

@@ -192,7 +192,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             is_default = value is (... if name == "threshold" else None)
             if not is_default and passed is not None and name not in passed:
                 # What a subclass declares goes before what the constructor that it inherits has as a default.
-                first = next(one for one in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(one)))
+                first = next(base for base in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(base)))
                 is_default = "__init__" not in vars(first)
             # Of the class, since a judge that is a function would be a method of the object.
             setattr(self, name, getattr(cls, name) if is_default else value)
@@ -205,7 +205,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         own = cls.__dict__.get("score")
         bases = cls.__mro__[1 : cls.__mro__.index(Metric)]
         if any(
-            name in vars(cls) and any(name in vars(one) for one in bases) for name in ("score", "procedure")
+            name in vars(cls) and any(name in vars(base) for base in bases) for name in ("score", "procedure")
         ):
             for name, value in (("score_range", None), ("asks_nobody", False)):
                 if name not in cls.__dict__:
@@ -340,7 +340,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             return await self._scored_by(JUDGE, request)
         names = judge_names(len(self._judges))
         scores = await all_done([self._scored_by(name, request) for name in names])
-        uids = [one if isinstance(one, str) else one.uid for one in self._judges]
+        uids = [judge if isinstance(judge, str) else judge.uid for judge in self._judges]
         by_judge = scores_of_all(dict(zip(names, scores, strict=True)), uids, self.combine)
         return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)
 

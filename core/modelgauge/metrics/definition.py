@@ -99,7 +99,11 @@ def refused_call(
 def _missing(cls: type, kwargs: Mapping[str, Any]) -> list[str]:
     """The required keyword-only arguments that are missing."""
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]  # as above
-    must = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    must = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    ]
     return [name for name in must if name not in kwargs]
 
 
@@ -332,9 +336,9 @@ def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -
     Raises:
         InvalidOptionError: it is not a list, or holds something else or too few.
     """
-    known = [str(one.value) for one in kinds]
+    known = [str(kind.value) for kind in kinds]
     named = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
-    if named is None or len(named) < least or any(one not in known for one in named):
+    if named is None or len(named) < least or any(name not in known for name in named):
         shown = (
             repr(str(given))
             if isinstance(given, str)

@@ -151,7 +151,7 @@ class GEval(JudgeMetric):
             )
         params = _DEFAULT_PARAMS if evaluation_params is None else evaluation_params
         named = members_of(LLMTestCaseParams, params, f"'{name}'", least=1)
-        self.required_params = tuple(one.value for one in named)
+        self.required_params = tuple(parameter.value for parameter in named)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         if logprobs is not None:
             check_flags(self, logprobs=logprobs)
@@ -282,7 +282,7 @@ def _checked_steps(steps: Any, name: str) -> tuple[str, ...] | None:
     if steps is None or (isinstance(steps, list | tuple) and not steps):
         return None
     listed = isinstance(steps, Sequence) and not isinstance(steps, str)  # its letters would be the steps
-    if not listed or not all(isinstance(one, str) and one.strip() for one in steps):
+    if not listed or not all(isinstance(step, str) and step.strip() for step in steps):
         raise InvalidOptionError(
             f"'{name}' got evaluation_steps={steps!r}{', which is one text' if isinstance(steps, str) else ''}.",
             fix="Give a list with a text for each step.",

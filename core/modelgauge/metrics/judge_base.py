@@ -133,7 +133,7 @@ class Combination:
 
 def texts_of(name: str) -> Items:
     """Take the elements of a list of the test case as the items."""
-    return lambda _metric, case: [as_text(one) for one in getattr(case, name)]
+    return lambda _metric, case: [as_text(part) for part in getattr(case, name)]
 
 
 class JudgeMetric(Metric):
@@ -226,10 +226,14 @@ class JudgeMetric(Metric):
         if not items:
             return Score(procedure.empty, "There is nothing to judge.", {"items": []})
         verdicts = await self._verdicts(procedure.judge, case, items)
-        worths = [procedure.judge.verdicts[one.verdict] for one in verdicts]
+        worths = [procedure.judge.verdicts[verdict.verdict] for verdict in verdicts]
         judged = [
-            {"item": item, "verdict": one.verdict, **({"reason": one.reason} if one.reason else {})}
-            for item, one in zip(items, verdicts, strict=True)
+            {
+                "item": item,
+                "verdict": verdict.verdict,
+                **({"reason": verdict.reason} if verdict.reason else {}),
+            }
+            for item, verdict in zip(items, verdicts, strict=True)
         ]
         return Score(procedure.reduce(worths), self._reason(procedure.judge, verdicts), {"items": judged})
 
@@ -296,7 +300,7 @@ class JudgeMetric(Metric):
     async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
         size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await all_of([self._judged(judge, case, one) for one in chunks])
+        judged = await all_of([self._judged(judge, case, chunk) for chunk in chunks])
         return [verdict for verdicts in judged for verdict in verdicts]
 
     async def _judged(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
@@ -313,11 +317,11 @@ class JudgeMetric(Metric):
         """Count the verdicts of each kind, and give the reasons of those that are not worth the best."""
         worths = judge.verdicts
         best = max(worths.values()) if self.higher_is_better else min(worths.values())
-        counts = [(word, sum(one.verdict == word for one in verdicts)) for word in worths]
+        counts = [(word, sum(verdict.verdict == word for verdict in verdicts)) for word in worths]
         lines = [f"Of {len(verdicts)}: {', '.join(f'{count} {word}' for word, count in counts if count)}."]
-        for place, one in enumerate(verdicts, start=1):
-            if worths[one.verdict] != best and one.reason:
-                lines.append(f"{place}: {one.reason}")
+        for place, verdict in enumerate(verdicts, start=1):
+            if worths[verdict.verdict] != best and verdict.reason:
+                lines.append(f"{place}: {verdict.reason}")
         return "\n".join(lines)
 
 

@@ -145,7 +145,9 @@ class HallucinationMetric(_ShareMetric):
 
 def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
     """For each turn of the assistant, the conversation up to it: at most `metric.window_size` turns."""
-    lines = [json.dumps({"role": one.role, "content": one.content}, ensure_ascii=False) for one in case.turns]
+    lines = [
+        json.dumps({"role": turn.role, "content": turn.content}, ensure_ascii=False) for turn in case.turns
+    ]
     return [
         "\n".join(lines[max(0, end - metric.window_size) : end])
         for end, turn in enumerate(case.turns, start=1)

@@ -110,7 +110,7 @@ def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> t
     several = list(model) if isinstance(model, list | tuple) else [model]
     if not several:
         raise InvalidOptionError(f"{metric} got an empty list of judges.", fix="Name at least one judge.")
-    return tuple(as_sut(one, metric) for one in several)
+    return tuple(as_sut(sut, metric) for sut in several)
 
 
 def judge_names(count: int) -> list[str]:
@@ -176,15 +176,17 @@ def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better:
         combine: see `Metric`.
         higher_is_better: of two values in the middle, the worse is taken.
     """
-    values = sorted((one.value for one in scores.values()), reverse=not higher_is_better)
+    values = sorted((score.value for score in scores.values()), reverse=not higher_is_better)
     middle = values[(len(values) - 1) // 2]
     value = middle if combine == "majority" else exact_mean(values)
-    reasons = [f"{name} ({one.value:g}): {one.reason}" for name, one in scores.items() if one.reason]
-    costs = [one.cost for one in scores.values() if one.cost is not None]
+    reasons = [f"{name} ({score.value:g}): {score.reason}" for name, score in scores.items() if score.reason]
+    costs = [score.cost for score in scores.values() if score.cost is not None]
     return Score(
         value,
         reason="\n".join(reasons) or None,
-        breakdown={name: {"score": one.value, "breakdown": one.breakdown} for name, one in scores.items()},
+        breakdown={
+            name: {"score": score.value, "breakdown": score.breakdown} for name, score in scores.items()
+        },
         cost=math.fsum(costs) if costs else None,
     )
 

@@ -65,7 +65,7 @@ def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
         if value == []:
             material[name] = "[] (the list is empty)"
         elif isinstance(value, list):
-            material |= {f"{name}[{place}]": as_text(one) for place, one in enumerate(value, start=1)}
+            material |= {f"{name}[{place}]": as_text(part) for place, part in enumerate(value, start=1)}
         elif value is not None:
             material[name] = as_text(value)
     return material

@@ -87,7 +87,7 @@ class Verdicts(_Reply):
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
-        numbers = [one.item for one in self.verdicts]
+        numbers = [verdict.item for verdict in self.verdicts]
         if any(number not in (None, place) for place, number in enumerate(numbers, start=1)):
             raise ValueError(f"its items are numbered {numbers}, not 1 to {len(numbers)}")
         return self
@@ -140,8 +140,8 @@ def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shap
         reasons: whether the judge shall say why.
     """
     word: Any = Annotated[Literal[words], BeforeValidator(_small_letters)]
-    one = create_model("Verdict", __base__=Verdict, verdict=(word, ...))
-    several: Any = Annotated[list[one], Field(min_length=count, max_length=count)]
+    verdict = create_model("Verdict", __base__=Verdict, verdict=(word, ...))
+    several: Any = Annotated[list[verdict], Field(min_length=count, max_length=count)]
     model = create_model("Verdicts", __base__=Verdicts, verdicts=(several, ...))
     choice = " or ".join(f'"{word}"' for word in words)
     example = f'{{"item": 1, "verdict": {choice}{_REASON if reasons else ""}}}'
@@ -301,26 +301,26 @@ def _keys_in(value: Any) -> Iterator[str]:
     """The keys of an object and of those inside it, in small letters."""
     left = [value]
     while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            yield from map(str.lower, one)
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
+        part = left.pop()
+        if isinstance(part, dict):
+            yield from map(str.lower, part)
+            left += part.values()
+        elif isinstance(part, list):
+            left += part
 
 
 def _is_quoted(read: BaseModel, material: Iterable[str]) -> bool:
     """Whether all values of an object stand in one text of the material, each behind its key, in any order."""
-    reply = [_essence(one) for one in _members(read.model_dump(exclude_none=True))]
+    reply = [_essence(member) for member in _members(read.model_dump(exclude_none=True))]
     return any(all(one in text for one in reply) for text in map(_essence, material))
 
 
 def _members(value: dict[str, Any]) -> Iterator[str]:
     """The JSON of each key with its value; of a list of objects that of their keys."""
     for key, part in value.items():
-        inner = [one for one in part if isinstance(one, dict)] if isinstance(part, list) else []
-        for one in inner:
-            yield from _members(one)
+        inner = [member for member in part if isinstance(member, dict)] if isinstance(part, list) else []
+        for member in inner:
+            yield from _members(member)
         if not inner:
             yield json.dumps({key: part}, ensure_ascii=False)[1:-1]
 

@@ -137,7 +137,7 @@ class ContainsMetric(ReferenceMetric):
             )
         wanted = self.texts if self.texts is not None else (test_case.expected_output or "",)
         output = _folded(test_case.actual_output or "", ignore_case=self.ignore_case)
-        missing = [one for one in wanted if _folded(one, ignore_case=self.ignore_case) not in output]
+        missing = [text for text in wanted if _folded(text, ignore_case=self.ignore_case) not in output]
         enough = not missing if self.require == "all" else len(missing) < len(wanted)
         reason = (
             f"Not in the output: {', '.join(map(repr, missing))}." if missing else "The output contains all."
@@ -214,7 +214,7 @@ def edit_distance(first: str, second: str) -> int:
 def _texts(given: Any) -> tuple[str, ...]:
     """The texts to look for; an empty text is in every output, so it is refused."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
-    if not texts or not all(isinstance(one, str) and one for one in texts):
+    if not texts or not all(isinstance(text, str) and text for text in texts):
         raise InvalidOptionError(
             f"ContainsMetric got texts={given!r}.",
             fix="Give at least one text, and none that is empty: texts=['yes'].",

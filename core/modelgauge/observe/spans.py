@@ -184,7 +184,7 @@ class OpenSpan(Updatable):
         if self.seconds is not None:
             return
         if self.parts is not None:
-            texts = bool(self.parts) and all(isinstance(one, str) for one in self.parts)
+            texts = bool(self.parts) and all(isinstance(part, str) for part in self.parts)
             self.returned("".join(self.parts) if texts else self.parts)
         if error is not None:
             self.error = error_text(error)

@@ -323,7 +323,10 @@ def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpa
     of_cases = CaseFields.__annotations__
     for name in of_case:
         if name not in of_cases:
-            known = [*(one for one in inspect.signature(update).parameters if one != "of_case"), *of_cases]
+            known = [
+                *(parameter for parameter in inspect.signature(update).parameters if parameter != "of_case"),
+                *of_cases,
+            ]
             fix = known_names(name, known, "The arguments are")
             raise InvalidOptionError(f"There is no argument {name!r}.", fix=fix)
     return current_span()

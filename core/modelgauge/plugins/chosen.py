@@ -60,12 +60,12 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
         if not isinstance(name, str):
             order.append(Chosen(name))
             continue
-        one: Chosen[T]
-        for one in _meant(registry, name):
-            uid = str(one.name)
+        choice: Chosen[T]
+        for choice in _meant(registry, name):
+            uid = str(choice.name)
             if uid not in found:
                 order.append(uid)
-            found[uid] = one if uid not in found else _both(found[uid], one)
+            found[uid] = choice if uid not in found else _both(found[uid], choice)
     return [found[one] if isinstance(one, str) else one for one in order]
 
 
@@ -131,7 +131,7 @@ def _check_owner(registry: Registry, group: str, members: Sequence[Registered]) 
 def _unmatched(registry: Registry, pattern: str) -> UnknownNameError:
     word = KIND_WORDS[registry.kind]
     begin, _, end = pattern.partition("*")
-    like = did_you_mean(f"{begin}*{end}", [f"{one[: len(begin)]}*{end}" for one in registry.uids])
+    like = did_you_mean(f"{begin}*{end}", [f"{uid[: len(begin)]}*{end}" for uid in registry.uids])
     provider = pattern.partition("/")[0]
     why = f" Models of {provider} are not listed here: name each." if provider in registry.providers else ""
     return UnknownNameError(
@@ -169,7 +169,7 @@ def check_names(plugins: Plugins, tests: Iterable[object], suts: Iterable[object
     """
     failures: list[ModelGaugeError] = []
     for registry, names in ((plugins.tests, tests), (plugins.suts, suts)):
-        dict(resolved(registry, [one.name for one in chosen(registry, names)], failures))
+        dict(resolved(registry, [choice.name for choice in chosen(registry, names)], failures))
     raise_together(failures)
 
 

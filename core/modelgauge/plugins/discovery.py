@@ -192,8 +192,10 @@ class Plugins:
 
     def check_settings(self) -> None:
         """Record each table of settings that no plugin has, like a broken plugin, and warn of it."""
-        hooked = [one for hook in WITH_SETTINGS for one in self._implementations(hook)]
-        named = {_name_of(one) for one in hooked if "settings" in one.argnames}
+        hooked = [implementation for hook in WITH_SETTINGS for implementation in self._implementations(hook)]
+        named = {
+            _name_of(implementation) for implementation in hooked if "settings" in implementation.argnames
+        }
         for name in sorted(self._settings.keys() - named):
             fix = f"{did_you_mean(name, named)}Install the plugin, or remove the table."
             error = PluginError(f"There is no plugin {name!r} that has settings.", fix=fix)

@@ -88,9 +88,11 @@ class Resolver:
             raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
         chosen_tests = chosen(self.plugins().tests, tests)
         chosen_suts = chosen(self.plugins().suts, suts)
-        made_tests = self._tests([one.name for one in chosen_tests], [one.name for one in chosen_suts])
-        made_suts = [self.sut(one.name) for one in chosen_suts]
-        check_labels([(sut.uid, one.label) for sut, one in zip(made_suts, chosen_suts, strict=True)])
+        made_tests = self._tests(
+            [choice.name for choice in chosen_tests], [choice.name for choice in chosen_suts]
+        )
+        made_suts = [self.sut(choice.name) for choice in chosen_suts]
+        check_labels([(sut.uid, choice.label) for sut, choice in zip(made_suts, chosen_suts, strict=True)])
         data = self._data([test for test, _ in made_tests])
         works: list[Work] = []
         failures: list[ModelGaugeError] = []
@@ -165,17 +167,17 @@ class Resolver:
         """Make the tests, once all secrets of the run are known to be there; with what their `get_annotators` names."""
         failures: list[ModelGaugeError] = []
         resolved_tests = dict(resolved(self.plugins().tests, tests, failures))
-        resolved_suts = [one for _, one in resolved(self.plugins().suts, suts, failures)]
+        resolved_suts = [found for _, found in resolved(self.plugins().suts, suts, failures)]
         raise_together(failures)
         wanted = [
             injection
-            for one in (*resolved_suts, *resolved_tests.values())
-            for injection in one.entry.injections
+            for found in (*resolved_suts, *resolved_tests.values())
+            for injection in found.entry.injections
         ]
         made: list[PromptResponseTest] = []
         for test in tests:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
-            if not self.secrets.missing(one.secret_class() for one in own):
+            if not self.secrets.missing(secret.secret_class() for secret in own):
                 made.append(self.test(test))
         named = [(one, declared(one, "get_annotators")) for one in made]
         for name in (name for _, names in named for name in names.values()):
@@ -220,7 +222,7 @@ class Resolver:
         return found
 
     def _annotators(self, names: Mapping[str, AnnotatorName]) -> dict[str, CompletionAnnotator[Any]]:
-        return {name: self.annotator(one) for name, one in names.items()}
+        return {name: self.annotator(annotator) for name, annotator in names.items()}
 
     def _work(
         self,
@@ -233,17 +235,17 @@ class Resolver:
             test=test,
             respondent=respondent,
             annotators=annotators,
-            judge_suts={name: self.judges(one) for name, one in annotators.items()},
-            dependencies={key: one.path for key, one in data.items()},
-            dependency_versions={key: one.version for key, one in data.items()},
+            judge_suts={name: self.judges(annotator) for name, annotator in annotators.items()},
+            dependencies={key: dependency.path for key, dependency in data.items()},
+            dependency_versions={key: dependency.version for key, dependency in data.items()},
         )
 
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
         """The SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
-        for name, one in declared(annotator, "get_suts").items():
+        for name, sut in declared(annotator, "get_suts").items():
             with naming_the_asker(annotator, name):
-                judges[name] = self.sut(one)
+                judges[name] = self.sut(sut)
             check_sut(judges[name])
         return judges
 

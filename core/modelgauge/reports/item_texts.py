@@ -26,4 +26,6 @@ def expected_in(context: Any) -> dict[str, Any]:
 def expected_text(contexts: Iterable[Any]) -> str:
     """Return the right answers in the contexts of an item and its prompts, on one line; empty if there are none."""
     values = [value for context in contexts for value in expected_in(context).values()]
-    return " · ".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values)
+    return " · ".join(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values
+    )

@@ -88,12 +88,12 @@ def columns(
     gap = _GAP + " " * bool(rule)
     room = sys.maxsize if width is None else width - len(indent)
     kept = _side_by_side(every, room, gap)
-    below = [one for one in every if one not in kept and one.name not in optional]
-    lines = [gap.join(one.padded(one.name) for one in kept)] if head else []
+    below = [column for column in every if column not in kept and column.name not in optional]
+    lines = [gap.join(column.padded(column.name) for column in kept)] if head else []
     if rule:
-        lines.append(rule * (sum(one.width for one in kept) + len(gap) * (len(kept) - 1)))
+        lines.append(rule * (sum(column.width for column in kept) + len(gap) * (len(kept) - 1)))
     for at in range(len(rows)):
-        split = zip_longest(*(one.lines(at) for one in kept), fillvalue="")
+        split = zip_longest(*(column.lines(at) for column in kept), fillvalue="")
         lines += [gap.join(map(_Column.padded, kept, parts)) for parts in split]
         lines += [f"{_BELOW}{line}" for line in _stacked(below, at, room - len(_BELOW))]
     return "\n".join(f"{indent}{line}".rstrip() for line in lines)
@@ -137,14 +137,14 @@ def _side_by_side(every: Sequence[_Column], room: int, gap: str) -> list[_Column
     """The columns that have room, as wide as they need; where room is short, those that need most give most."""
     kept = [every[0]]
     spare = room - every[0].width
-    for one in every[1:]:
-        if one.width + len(gap) <= spare:
-            kept.append(one)
-            spare -= one.width + len(gap)
+    for column in every[1:]:
+        if column.width + len(gap) <= spare:
+            kept.append(column)
+            spare -= column.width + len(gap)
     wanting = sorted(kept, key=lambda one: one.natural - one.width)
-    for place, one in enumerate(wanting):
-        more = max(0, min(one.natural - one.width, spare // (len(wanting) - place)))
-        one.width += more
+    for place, column in enumerate(wanting):
+        more = max(0, min(column.natural - column.width, spare // (len(wanting) - place)))
+        column.width += more
         spare -= more
     return kept
 
@@ -152,9 +152,9 @@ def _side_by_side(every: Sequence[_Column], room: int, gap: str) -> list[_Column
 def _stacked(below: Iterable[_Column], at: int, room: int) -> Iterator[str]:
     """The cells of a row that have no room in it, with the names of their columns."""
     line = ""
-    for one in below:
-        cell = one.cells[at].strip()
-        for part in folded(f"{one.name}: {cell}" if one.name else cell, room) if cell else ():
+    for column in below:
+        cell = column.cells[at].strip()
+        for part in folded(f"{column.name}: {cell}" if column.name else cell, room) if cell else ():
             if line and cells(f"{line}{_GAP}{part}") > room:
                 yield line
                 line = ""
@@ -186,7 +186,8 @@ def cells(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if category(one) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(one) in "WF") for one in text
+        0 if category(character) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(character) in "WF")
+        for character in text
     )
 
 
@@ -260,7 +261,7 @@ class Page:
             look: bold, dim or red.
         """
         for line in visible(self.redact(text)).split("\n"):
-            self._lines += [self._painted(one, look) for one in folded(line, self.style.width)]
+            self._lines += [self._painted(part, look) for part in folded(line, self.style.width)]
 
     def add_table(
         self,

@@ -55,11 +55,13 @@ def _add_results(record: TestRecord, page: Page) -> None:
         columns["95 % interval"] = [interval_text(value) for value in values]
         columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
-    if (estimates and missing) or any(one.bounds and one.bounds[0] < one.bounds[1] for one in estimates):
+    if (estimates and missing) or any(
+        estimate.bounds and estimate.bounds[0] < estimate.bounds[1] for estimate in estimates
+    ):
         columns["worst to best"] = [_bounds(value) for value in values]
     if record.thresholds:
         measured = [record.measurement_of(name) for name, _ in rows]
-        columns["passed"] = [passed_of(record, None if one == PASSED else one) or "" for one in measured]
+        columns["passed"] = [passed_of(record, None if name == PASSED else name) or "" for name in measured]
     table = list(zip(*columns.values(), strict=True))
     page.add_table(table, list(columns), folds={"Result": 12}, right={"n"})
 
@@ -188,7 +190,7 @@ def _prefix(record: TestRecord) -> Iterator[str]:
     """A note that the results of a stopped run are of its first items."""
     if record.result and is_prefix(record):
         estimates = (value for _, value in listed(record.result, None) if isinstance(value, Estimate))
-        bounded = " Worst to best does." if all(one.bounds for one in estimates) else ""
+        bounded = " Worst to best does." if all(estimate.bounds for estimate in estimates) else ""
         yield (
             "The run was stopped: its results are of the items that came first. Those of the others may differ, which "
             f"the intervals do not allow for.{bounded}"
@@ -221,12 +223,12 @@ def calls_in_words(records: Sequence[TestRecord]) -> str:
     """How many calls runs paid, and how many the cache answered, of each kind that was made."""
     counts = [record.counts for record in records]
     kinds = {
-        "SUT": [one.sut_calls for one in counts],
-        "annotators": [one.annotator_calls for one in counts],
-        "judges": [one.judge_calls for one in counts],
+        "SUT": [count.sut_calls for count in counts],
+        "annotators": [count.annotator_calls for count in counts],
+        "judges": [count.judge_calls for count in counts],
     }
     sums = {
-        kind: (sum(one.paid for one in calls), sum(one.cached for one in calls))
+        kind: (sum(count.paid for count in calls), sum(count.cached for count in calls))
         for kind, calls in kinds.items()
     }
     return "; ".join(

@@ -83,9 +83,11 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
     """Add a row for each result of each pair, and for the means over the tests of groups."""
     records = [run.record for run in runs]
     most = max(1, min(_RESULTS, _ROWS // len(runs)))
-    tests, suts = ({getattr(one, name) for one in records} for name in ("test_uid", "sut_name"))
+    tests, suts = ({getattr(record, name) for record in records} for name in ("test_uid", "sut_name"))
     many = (len(tests), "test", records[0].test_uid), (len(suts), "SUT", records[0].sut_name)
-    page.add(" on ".join(counted(number, word) if number > 1 else one for number, word, one in many), "bold")
+    page.add(
+        " on ".join(counted(number, word) if number > 1 else alone for number, word, alone in many), "bold"
+    )
     rows = [row for record in records for row in _rows_of_run(record, most)]
     known = {row[2] for row in rows} - {""}
     rows += [row for row in _rows_of_groups(records) if row[2] in known]
@@ -148,7 +150,7 @@ def _failed(record: TestRecord) -> str:
 def _headlines(record: TestRecord, most: int) -> Iterator[tuple[str, Any]]:
     passed = passed_of(record)
     results = _flat(shown_results(record))
-    others = [one for one in results if passed is None or record.measurement_of(one[0]) != PASSED]
+    others = [row for row in results if passed is None or record.measurement_of(row[0]) != PASSED]
     if passed is not None:
         yield PASSED, passed
         most -= 1
@@ -213,10 +215,10 @@ def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
     for run in runs:
         for text in _trouble(run):
             found.setdefault(text, []).append(run.record)
-    for text, (one, *others) in list(found.items())[:_TROUBLES]:
+    for text, (record, *others) in list(found.items())[:_TROUBLES]:
         more = f" and {counted(len(others), 'more pair')}" if others else ""
-        line = f"{one.test_uid} on {one.sut_name}{more}: {text}"
-        yield ends_of(line, 3 * width) if one.failure is not None else one_line(line, width)
+        line = f"{record.test_uid} on {record.sut_name}{more}: {text}"
+        yield ends_of(line, 3 * width) if record.failure is not None else one_line(line, width)
     if len(found) > _TROUBLES:
         yield f"{len(found) - _TROUBLES:,} more"
 

@@ -18,7 +18,9 @@ def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate |
         name: the measurement with the threshold; None for all.
     """
     key = PASSED if name is None else f"{name}.{PASSED}"
-    found = next((one for other, one in record.result.items() if record.measurement_of(other) == key), None)
+    found = next(
+        (value for other, value in record.result.items() if record.measurement_of(other) == key), None
+    )
     return found if record.thresholds and isinstance(found, Estimate) else None
 
 
@@ -51,7 +53,7 @@ def have_all_passed(record: TestRecord) -> bool:
     """Whether all items that have thresholds reach them; thresholds may differ between items."""
     named = {record.measurement_of(name): value for name, value in record.result.items()}
     shares = [value for name, value in named.items() if name.endswith(f".{PASSED}")]
-    return all(one.value >= 1 for one in shares if isinstance(one, Estimate))
+    return all(share.value >= 1 for share in shares if isinstance(share, Estimate))
 
 
 def why_not_passed(record: TestRecord) -> str | None:

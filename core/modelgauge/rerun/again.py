@@ -144,7 +144,7 @@ def rescore(
             "A run is measured by a test, by the metrics of a data set, or by ratings.",
             fix="Give one of them.",
         )
-    originals = [OriginalRun(one) for one in _find(run, data_dir)]
+    originals = [OriginalRun(folder) for folder in _find(run, data_dir)]
     if dataset is not None:
         dataset = file_named(Path(dataset), _folder_of_data(data_dir))
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
@@ -185,13 +185,13 @@ def _continued(
 ) -> Iterator[tuple[RunFolder, T | None]]:
     """The runs of a name, each with what was done with the rest of it; None for one that is complete."""
     folders, names = _find(run, data_dir), names.with_options(options)
-    unfinished = {one.run_id: OriginalRun(one) for one in folders if not one.is_complete()}
+    unfinished = {folder.run_id: OriginalRun(folder) for folder in folders if not folder.is_complete()}
     for original in unfinished.values():
         check_names(original, names, "resume")
-    for one in folders:
-        left = unfinished.get(one.run_id)
-        done = None if left is None else _ask_again(left, names, options, data_dir, continues=one, do=do)
-        yield one, done
+    for folder in folders:
+        left = unfinished.get(folder.run_id)
+        done = None if left is None else _ask_again(left, names, options, data_dir, continues=folder, do=do)
+        yield folder, done
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:

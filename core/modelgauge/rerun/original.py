@@ -213,7 +213,9 @@ class OriginalRun:
         return Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
-            dependency_versions={f"{self._owner}:{key}": one for key, one in versions} if pinned else None,
+            dependency_versions={f"{self._owner}:{key}": version for key, version in versions}
+            if pinned
+            else None,
             inputs=None if goldens is None else goldens.inputs(),
             **{**given, **kept},
         )
@@ -252,7 +254,7 @@ class OriginalRun:
             RecordError: the test, its data set, the SUT, an annotator or a judge is not what it was.
         """
         self.check_dataset(work.test.dataset)
-        for owner in (work.test, *(one.owner for one in work.called())):
+        for owner in (work.test, *(callee.owner for callee in work.called())):
             learn_secrets(owner, redactor)
         made = WorkDescription.of(work, self.described.run_options()).model_dump(mode="json")
         now, then = WorkDescription.load(redactor.redact_json(made)), self.described  # as it was written

@@ -42,9 +42,9 @@ class Human(_Alike, CompletionAnnotator[Score]):
     def __init__(self, uid: str, ratings: list[Rating]) -> None:
         super().__init__(uid)
         self._of_item: dict[str, list[Rating]] = {}
-        for one in ratings:
-            if one.score is not None:
-                self._of_item.setdefault(one.item_id, []).append(one)
+        for rating in ratings:
+            if rating.score is not None:
+                self._of_item.setdefault(rating.item_id, []).append(rating)
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> dict[str, Any]:
         """Name the item and the answer."""
@@ -57,22 +57,22 @@ class Human(_Alike, CompletionAnnotator[Score]):
             MissingAnswerError: the answer has no rating.
         """
         of_item = self._of_item.get(request["item_id"], [])
-        found = [one for one in of_item if request["answer"] in one.answers]
+        found = [rating for rating in of_item if request["answer"] in rating.answers]
         if not found:
             raise MissingAnswerError(
                 "Nobody rated this answer.",
                 fix="Rate it, then measure the answers of the run by --ratings again.",
             )
-        return [one.model_dump(mode="json", include={"rater", "score", "reason"}) for one in found]
+        return [rating.model_dump(mode="json", include={"rater", "score", "reason"}) for rating in found]
 
     def translate_response(self, request: dict[str, Any], response: list[dict[str, Any]]) -> Score:
         """The mean of the ratings."""
         del request
-        reasons = [f"{one['rater']}: {one['reason']}" for one in response if one["reason"]]
+        reasons = [f"{rating['rater']}: {rating['reason']}" for rating in response if rating["reason"]]
         return Score(
-            fmean(one["score"] for one in response),
+            fmean(rating["score"] for rating in response),
             reason="\n".join(reasons) or None,
-            breakdown={one["rater"]: one["score"] for one in response},
+            breakdown={rating["rater"]: rating["score"] for rating in response},
         )
 
 
@@ -96,14 +96,14 @@ class RatedAnswers(_Alike, PromptResponseTest):
     def __init__(self, uid: str, run: RunFolder) -> None:
         super().__init__(uid)
         file = RatingsFile.of(run)
-        given = [one for one in file.in_force() if one.score is not None]
+        given = [rating for rating in file.in_force() if rating.score is not None]
         if not given:
             raise InputFileError(
                 f"Nobody has rated an answer of run {run.run_id}: {file.path} holds no rating.",
                 fix="Rate answers on the page Ratings of `modelgauge serve` first.",
             )
         self._run, self._human = run, Human(HUMAN, given)
-        names = [HUMAN, *map(_of_rater, dict.fromkeys(one.rater for one in given))]
+        names = [HUMAN, *map(_of_rater, dict.fromkeys(rating.rater for rating in given))]
         self.measurement_ranges = dict.fromkeys(names, (LOWEST, HIGHEST))
         self.measurement_directions = dict.fromkeys(names, "higher")
 
@@ -112,7 +112,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
         del dependencies
         for record in JournalItems(self._run.journal).in_order():
             item = record.test_item
-            prompts = tuple([one.replaced(source_id=item.id) for one in item.prompts])
+            prompts = tuple([prompt.replaced(source_id=item.id) for prompt in item.prompts])
             yield item.replaced(prompts=prompts)
 
     def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
@@ -124,16 +124,16 @@ class RatedAnswers(_Alike, PromptResponseTest):
         score = item.interactions[0].response.completions[0].get_annotation(HUMAN, Score)
         return {
             HUMAN: score.value,
-            **{_of_rater(name): float(one) for name, one in (score.breakdown or {}).items()},
+            **{_of_rater(name): float(value) for name, value in (score.breakdown or {}).items()},
         }
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Estimate]:
         """The means, with bounds in which a rater may have rated every item 1, or 5, that this rater left out."""
         return {
-            name: one
+            name: estimate
             if items.missing is None
-            else one.replaced(bounds=_bounds(one, len(items) + items.missing))
-            for name, one in mean_of_each(items).items()
+            else estimate.replaced(bounds=_bounds(estimate, len(items) + items.missing))
+            for name, estimate in mean_of_each(items).items()
         }
 
 

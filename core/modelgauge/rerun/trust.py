@@ -33,7 +33,7 @@ def check_names(run: OriginalRun, names: Names, verb: str, command: str = "") ->
     if verb == "resume" and (folder.rescores() is not None or described.sut_uid == GIVEN):
         return  # which is refused for what it is
     needed = list(_needed(run, names, verb))
-    lacking = _options(one for *one, is_given in needed if not is_given)
+    lacking = _options(option for *option, is_given in needed if not is_given)
     trust = f"To trust all that lies there:\n  export {TRUSTED}={shlex.quote(str(real_path(folder.path)))}"
     whose = f"Run {folder.run_id} is not known to be your own"
     if any(option == "--dataset" for option, *_ in needed) and described.dataset is None:
@@ -43,7 +43,7 @@ def check_names(run: OriginalRun, names: Names, verb: str, command: str = "") ->
     if lacking:
         trust = "" if command else f"\n{trust}"
         own_command = f"modelgauge {verb} {shlex.quote(str(folder.path))}"
-        again = f"{command or own_command} {_options(one for *one, _ in needed)}"
+        again = f"{command or own_command} {_options(option for *option, _ in needed)}"
         raise RecordError(
             f"{whose}, and names {lacking}: that is not used unasked.",
             fix=f"Where you trust what it names, name it again:\n  {again}{trust}",
@@ -61,14 +61,16 @@ def _needed(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple[str, st
     set and for data another path will do: their content must be that of the run.
     """
 
-    def is_given(one: object, name: str) -> bool:
+    def is_given(value: object, name: str) -> bool:
         # An object is the caller's, and a rescore measures by whatever the caller names.
-        return one is not None and (verb == "rescore" or not isinstance(one, str) or one == name)
+        return value is not None and (verb == "rescore" or not isinstance(value, str) or value == name)
 
     described, inputs = run.described, run.described.inputs
     if names.plugins is not None:
         known = {_file_name(plugin) for plugin in names.plugins}
-        yield from (("--plugin", one, _file_name(one) in known) for one in dict.fromkeys(inputs.plugins))
+        yield from (
+            ("--plugin", plugin, _file_name(plugin) in known) for plugin in dict.fromkeys(inputs.plugins)
+        )
     if verb == "resume":
         yield "--sut", described.sut_uid, is_given(names.sut, described.sut_uid)
     if run.file is not None and names.test in (None, described.test_uid):

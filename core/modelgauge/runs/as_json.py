@@ -30,7 +30,7 @@ def record_as_json(
     yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
     if chosen is not None:
         for name, kind in (("test_item_records", "item"), ("test_item_exceptions", "exception")):
-            yield from _list(name, (one for one in chosen(run) if one.kind == kind))
+            yield from _list(name, (record for record in chosen(run) if record.kind == kind))
         yield "}"
         return
     if not scored and not_passed:

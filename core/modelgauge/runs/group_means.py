@@ -72,13 +72,16 @@ def _range(records: Sequence[TestRecord], name: str) -> tuple[float, float]:
 
 
 def _mean(estimates: Sequence[Estimate], possible: tuple[float, float]) -> Estimate:
-    found = macro_mean([one.value for one in estimates], [*map(_stderr, estimates)])
-    interval, bounds = found.interval, [one.bounds for one in estimates if one.bounds is not None]
+    found = macro_mean([estimate.value for estimate in estimates], [*map(_stderr, estimates)])
+    interval, bounds = (
+        found.interval,
+        [estimate.bounds for estimate in estimates if estimate.bounds is not None],
+    )
     if interval is not None:
         interval = (max(interval[0], possible[0]), min(interval[1], possible[1]))
     return Estimate(
         value=found.value,
-        n=sum(one.n for one in estimates),
+        n=sum(estimate.n for estimate in estimates),
         stderr=found.stderr,
         interval=interval,
         interval_kind=None if interval is None else "normal",
@@ -91,8 +94,10 @@ def _mean_bounds(bounds: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return (math.fsum(worst) / len(bounds), math.fsum(best) / len(bounds))
 
 
-def _stderr(one: Estimate) -> float | None:
+def _stderr(estimate: Estimate) -> float | None:
     """The standard error of a result; of one without a spread that which belongs to the longer arm of its interval."""
-    if one.stderr or one.interval is None:
-        return 0.0 if one.interval_kind == "exact" else one.stderr
-    return max(one.value - one.interval[0], one.interval[1] - one.value) / normal_quantile(CONFIDENCE)
+    if estimate.stderr or estimate.interval is None:
+        return 0.0 if estimate.interval_kind == "exact" else estimate.stderr
+    return max(
+        estimate.value - estimate.interval[0], estimate.interval[1] - estimate.value
+    ) / normal_quantile(CONFIDENCE)

@@ -37,12 +37,14 @@ class JournalItems:
             found.append(index << _BITS | offset << 1 | scored)
             offset += len(line)
         found.sort()
-        last = (one for one, after in pairwise(chain(found, [-1])) if one >> _BITS != after >> _BITS)
-        self._places = array("q", (one & (1 << _BITS) - 1 for one in last))
+        last = (place for place, after in pairwise(chain(found, [-1])) if place >> _BITS != after >> _BITS)
+        self._places = array("q", (place & (1 << _BITS) - 1 for place in last))
 
     def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
-        wanted = [one for one in self._places if not kinds or ("item" if one & 1 else "exception") in kinds]
+        wanted = [
+            place for place in self._places if not kinds or ("item" if place & 1 else "exception") in kinds
+        ]
         for offset, line in self._read(wanted):
             try:
                 item = item_from_json(line, str(self._journal))

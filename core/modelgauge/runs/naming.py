@@ -88,7 +88,12 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
         RecordError: several do.
     """
     named = {own: runs for own, runs in invocations.items() if prefix and own.startswith(prefix)}
-    of_id = [one for runs in invocations.values() for one in runs if prefix and one.run_id.startswith(prefix)]
+    of_id = [
+        folder
+        for runs in invocations.values()
+        for folder in runs
+        if prefix and folder.run_id.startswith(prefix)
+    ]
     rest = [run for run in of_id if not any(run in runs for runs in named.values())]
     if len(named) + len(rest) <= 1:
         return next(iter(named.values()), rest)

@@ -106,10 +106,10 @@ class RatingsFile:
             RecordError: the file is damaged; the message names the line.
         """
         lines = self._lines()
-        undone = {one.undoes for one in lines if isinstance(one, Undo)}
-        given = [one for one in lines if isinstance(one, Rating) and one.id not in undone]
-        last = {(one.rater, one.item_id): one.id for one in given}
-        return [one for one in given if last[one.rater, one.item_id] == one.id]
+        undone = {line.undoes for line in lines if isinstance(line, Undo)}
+        given = [line for line in lines if isinstance(line, Rating) and line.id not in undone]
+        last = {(rating.rater, rating.item_id): rating.id for rating in given}
+        return [rating for rating in given if last[rating.rater, rating.item_id] == rating.id]
 
     def _lines(self) -> list[Rating | Undo]:
         unknown = UnknownFields()
@@ -133,7 +133,7 @@ def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
     """Which repeat of an item was measured first, and its measurements: this is the answer that people judge."""
     if not isinstance(item, TestItemRecord) or not item.repeat_measurements:
         return 0, item.measurements
-    failed = {one.repeat for one in item.failed_repeats}
+    failed = {failure.repeat for failure in item.failed_repeats}
     number = next(number for number in range(len(failed) + 1) if number not in failed)
     return number, item.repeat_measurements[0]
 
@@ -141,7 +141,9 @@ def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
 def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
     """The completions of an item that people judge; none where a prompt has no answer."""
     repeat, _ = first_repeat(item)
-    answers = [one.response.completions for one in item.interactions if one.repeat == repeat]
+    answers = [
+        interaction.response.completions for interaction in item.interactions if interaction.repeat == repeat
+    ]
     if len(answers) < len(item.test_item.prompts):
         return ()
     return tuple([each.completion for completions in answers for each in completions])
@@ -149,4 +151,4 @@ def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
 
 def digests_of(answer: Iterable[SUTCompletion]) -> tuple[str, ...]:
     """Return digests that identify completions, so that a rating belongs to one completion."""
-    return tuple([hex_digest(one.text) for one in answer])
+    return tuple([hex_digest(completion.text) for completion in answer])

@@ -27,8 +27,8 @@ def records_in(file: Path) -> list[TestRecord]:
     """
     found = _without_items(file)
     if found is not None:
-        return [_record(one, file) for one in found]
-    return [record_from_json(one, str(file)) for one in _records(read_json(file, links=True))]
+        return [_record(record, file) for record in found]
+    return [record_from_json(record, str(file)) for record in _records(read_json(file, links=True))]
 
 
 def _records(data: Any) -> list[Any]:

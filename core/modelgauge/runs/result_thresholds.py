@@ -86,47 +86,53 @@ def outcomes(records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold
     Raises:
         UnknownNameError: a threshold is of a test that was not run, or of a result that none of them has.
     """
-    return [outcome for one in thresholds for outcome in _outcomes(records, one, thresholds)]
+    return [outcome for threshold in thresholds for outcome in _outcomes(records, threshold, thresholds)]
 
 
 def _outcomes(
-    records: Sequence[TestRecord], one: ResultThreshold, every: Sequence[ResultThreshold]
+    records: Sequence[TestRecord], threshold: ResultThreshold, every: Sequence[ResultThreshold]
 ) -> list[ThresholdOutcome]:
-    named = [record for record in records if one.test is None or fnmatchcase(record.test_uid, one.test)]
-    own = {other.test for other in every if one.test is None and other.test and other.result == one.result}
+    named = [
+        record for record in records if threshold.test is None or fnmatchcase(record.test_uid, threshold.test)
+    ]
+    own = {
+        other.test
+        for other in every
+        if threshold.test is None and other.test and other.result == threshold.result
+    }
     others = [record for record in named if not any(fnmatchcase(record.test_uid, test) for test in own)]
-    found = [*_of_runs(others, one), *_of_groups(records, one)]
-    if not named and not found and one.is_optional:
+    found = [*_of_runs(others, threshold), *_of_groups(records, threshold)]
+    if not named and not found and threshold.is_optional:
         return []
     if not named and not found:
         known = [*dict.fromkeys(record.test_uid for record in records)]
         raise UnknownNameError(
-            f"There is no test '{one.test}' for the threshold of {one.result}.",
-            fix=known_names(one.test or "", known, "The tests are"),
+            f"There is no test '{threshold.test}' for the threshold of {threshold.result}.",
+            fix=known_names(threshold.test or "", known, "The tests are"),
         )
     if all(outcome.value is None for outcome in found) and any(record.result for record in others):
         known = [*dict.fromkeys(name for record in named for name in _numbers(record))]
-        fix = known_names(one.result, known, "The results are")
-        raise UnknownNameError(f"There is no result '{one.result}' for the threshold.", fix=fix)
+        fix = known_names(threshold.result, known, "The results are")
+        raise UnknownNameError(f"There is no result '{threshold.result}' for the threshold.", fix=fix)
     return found
 
 
-def _of_runs(records: Sequence[TestRecord], one: ResultThreshold) -> Iterator[ThresholdOutcome]:
+def _of_runs(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
     for record in records:
-        value = _numbers(record).get(one.result)
-        if value is not None or one.test is not None or not record.result:
-            direction = (record.directions or {}).get(record.measurement_of(one.result))
-            yield _outcome(record.test_uid, record.sut_name, value, one, lower=direction == "lower")
+        value = _numbers(record).get(threshold.result)
+        if value is not None or threshold.test is not None or not record.result:
+            direction = (record.directions or {}).get(record.measurement_of(threshold.result))
+            yield _outcome(record.test_uid, record.sut_name, value, threshold, lower=direction == "lower")
 
 
-def _of_groups(records: Sequence[TestRecord], one: ResultThreshold) -> Iterator[ThresholdOutcome]:
-    for mean in group_means(records) if one.test is not None else ():
-        if (mean.group, mean.result) == (one.test, one.result):
+def _of_groups(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
+    for mean in group_means(records) if threshold.test is not None else ():
+        if (mean.group, mean.result) == (threshold.test, threshold.result):
             tests = [record for record in records if record.test_uid in mean.tests]
             directions = {
-                (record.directions or {}).get(record.measurement_of(one.result)) for record in tests
+                (record.directions or {}).get(record.measurement_of(threshold.result)) for record in tests
             }
-            yield _outcome(mean.group, mean.sut, mean.mean.value, one, lower=directions == {"lower"})
+            yield _outcome(mean.group, mean.sut, mean.mean.value, threshold, lower=directions == {"lower"})
 
 
 def _outcome(
@@ -141,9 +147,11 @@ def _outcome(
 
 def _numbers(record: TestRecord) -> dict[str, float]:
     """The results of a run that are numbers or estimates."""
-    plain = {name: one.value if isinstance(one, Estimate) else one for name, one in record.result.items()}
+    plain = {
+        name: value.value if isinstance(value, Estimate) else value for name, value in record.result.items()
+    }
     return {
-        name: float(one)
-        for name, one in plain.items()
-        if isinstance(one, int | float) and not isinstance(one, bool)
+        name: float(value)
+        for name, value in plain.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
     }

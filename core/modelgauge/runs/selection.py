@@ -94,7 +94,10 @@ class Selection:
         if self.wrong and outcome_of(record) not in ("wrong", "below threshold"):
             return False
         measured = record.measurements
-        if not all(one.name in measured and one.holds(measured[one.name]) for one in self.conditions):
+        if not all(
+            condition.name in measured and condition.holds(measured[condition.name])
+            for condition in self.conditions
+        ):
             return False
         return self.text is None or self.text.casefold() in _texts(record).casefold()
 

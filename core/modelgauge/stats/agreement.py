@@ -244,7 +244,7 @@ def bootstrapped(
     samples = chain([times], drawn, without_one)
     distinct, values = ratings._replace(codes=codes), []
     while block := [*islice(samples, max(1, _BLOCK // len(codes)))]:
-        values.append([one(distinct, np.array(block, dtype=np.float64)) for one in statistics])
+        values.append([statistic(distinct, np.array(block, dtype=np.float64)) for statistic in statistics])
     return [_with_interval(one, resamples, place, confidence) for one in np.concatenate(values, axis=1)]
 
 
@@ -268,7 +268,7 @@ def statistic_of(coefficient: Callable[[Ratings], float | None]) -> Statistic:
         return partial(_STATISTICS[function], **getattr(coefficient, "keywords", {}))
 
     def one_by_one(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        samples = (np.repeat(ratings.codes, one.astype(np.int64), axis=0) for one in times)
+        samples = (np.repeat(ratings.codes, row.astype(np.int64), axis=0) for row in times)
         values = [coefficient(ratings._replace(codes=codes)) for codes in samples]
         return np.array([math.nan if value is None else value for value in values])
 
@@ -333,7 +333,7 @@ def _krippendorff_alpha(
     ratings: Ratings, times: "NDArray[np.float64]", level: Level = "nominal"
 ) -> "NDArray[np.float64]":
     if level == "ordinal" and len(times) > 1:  # its distances are those of a sample
-        return np.concatenate([_krippendorff_alpha(ratings, one[np.newaxis], level) for one in times])
+        return np.concatenate([_krippendorff_alpha(ratings, row[np.newaxis], level) for row in times])
     several = ratings.counts.sum(axis=1) >= 2
     counts, times = ratings.counts[several], times[:, several]
     totals = times @ counts

@@ -27,7 +27,7 @@ def exact_mean(numbers: Iterable[float]) -> float:
     numbers = list(numbers)
     if len(numbers) == 1:  # nearly always
         return 0.0 + numbers[0]  # which is never -0.0
-    fractions = [fraction_of(one) for one in numbers]
+    fractions = [fraction_of(number) for number in numbers]
     return float(sum(fractions) / len(fractions))
 
 

@@ -32,7 +32,7 @@ _OF_REQUESTS = ("requests", "cacheable", "deterministic", "distinct", "responses
 
 def _rules(module: ModuleType, *, but: Sequence[str] = ()) -> list[Callable[[Any], str | None]]:
     found = [value for name, value in vars(module).items() if name.startswith("test_")]
-    return [one for one in found if rule_id(one) not in but]
+    return [rule for rule in found if rule_id(rule) not in but]
 
 
 RULES = {
@@ -95,7 +95,9 @@ def conformance(
     @cache  # one process for all tests of the plugin
     def items_elsewhere() -> dict[str, Any]:
         found = [
-            (one.name, attempt(partial(getattr, one, "data")).value) for one in subjects if one.kind == "test"
+            (subject.name, attempt(partial(getattr, subject, "data")).value)
+            for subject in subjects
+            if subject.kind == "test"
         ]
         return plugin.items_elsewhere({name: data.value for name, data in found if data and not data.error})
 
@@ -116,13 +118,13 @@ def conformance(
             subjects.extend(
                 make(entry.kind, one, alone.resolve(one), is_example=is_example) for one in given or [made_up]
             )
-    for example in set(examples) - {one.name for one in subjects}:
+    for example in set(examples) - {subject.name for subject in subjects}:
         raise UsageError(
             f"{example!r} is not a name of {plugin.name}.",
             fix="Give PROVIDER/MODEL or UID?key=value of what it registers.",
         )
     everything: list[Any] = [plugin, *subjects]
-    cases = [Case(rule, one) for one in everything for rule in RULES[one.kind]]
+    cases = [Case(rule, subject) for subject in everything for rule in RULES[subject.kind]]
     return {"argnames": "case", "argvalues": cases, "ids": [case.id for case in cases]}
 
 

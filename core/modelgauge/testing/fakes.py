@@ -177,7 +177,7 @@ class FakeTest(PromptResponseTest):
         requires: Iterable[type[SUTCapability]] = (AcceptsTextPrompt,),
     ) -> None:
         super().__init__(uid)
-        self.items = tuple(one if isinstance(one, TestItem) else TestItem([one]) for one in items)
+        self.items = tuple(item if isinstance(item, TestItem) else TestItem([item]) for item in items)
         self.measure = measure or _answered
         self.annotators = dict(annotators or {})
         self.requires_sut_capabilities = tuple(requires)  # type: ignore[misc]  # as for a FakeSUT's capabilities
@@ -204,8 +204,10 @@ def text_of(prompt: AnyPrompt) -> str:
 
 
 def _answered(item: TestItemAnnotations) -> Mapping[str, float]:
-    completions = [one for interaction in item.interactions for one in interaction.response.completions]
-    return {"answered": any(one.completion.text.strip() for one in completions)}
+    completions = [
+        completion for interaction in item.interactions for completion in interaction.response.completions
+    ]
+    return {"answered": any(completion.completion.text.strip() for completion in completions)}
 
 
 def _made_up_logprobs(text: str, count: int) -> tuple[TopTokens, ...]:

@@ -49,14 +49,14 @@ def test_annotators(subject: Subject) -> None:
     if not named:
         raise SkipTest("it names none")
     plugins = subject.plugins
-    for key, one in named.items():
-        if isinstance(one, str) and one not in plugins.of_annotator(one):
-            near = did_you_mean(one, [*plugins.annotators.uids, *plugins.metrics.uids])
+    for key, value in named.items():
+        if isinstance(value, str) and value not in plugins.of_annotator(value):
+            near = did_you_mean(value, [*plugins.annotators.uids, *plugins.metrics.uids])
             fix = f"{near}Correct the uid, or require the plugin that has it."
-            raise Problem(f"{key!r} is {one!r}, which no plugin registers.", fix, "get_annotators")
-        if not isinstance(one, str | CompletionAnnotator):
+            raise Problem(f"{key!r} is {value!r}, which no plugin registers.", fix, "get_annotators")
+        if not isinstance(value, str | CompletionAnnotator):
             fix = "Give the uid of an annotator, or an annotator object."
-            raise Problem(f"{key!r} is {a_thing(one)}.", fix, "get_annotators")
+            raise Problem(f"{key!r} is {a_thing(value)}.", fix, "get_annotators")
 
 
 def test_items(subject: Subject) -> str:
@@ -130,11 +130,13 @@ def test_measure_total(subject: Subject) -> str:
     """measure_quality gives numbers for every answer, however empty, odd, long or cut off."""
     replies = _trial(subject).replies
     for label, _, _, failed in replies:
-        for one in failed:
-            who = "measure_quality" if one.stage == "measure" else f"{one.stage} {one.source_uid!r}"
-            what = f"{who} raised {one.error_type} on {label}, item {one.test_item.id!r}: {one.message}"
+        for record in failed:
+            who = "measure_quality" if record.stage == "measure" else f"{record.stage} {record.source_uid!r}"
+            what = (
+                f"{who} raised {record.error_type} on {label}, item {record.test_item.id!r}: {record.message}"
+            )
             fix = "Give a number for every answer, 0 for one that says nothing."
-            raise Problem(what, fix, one.traceback, "measure_quality")
+            raise Problem(what, fix, record.traceback, "measure_quality")
     return f"Measured {counted(len(replies), 'kind')} of replies."
 
 
@@ -166,14 +168,14 @@ def test_measure_range(subject: Subject) -> None:
     measured = [item.measurements for run in _trial(subject).replies for item in run.scored]
     if not measured:
         raise SkipTest("nothing could be measured")
-    names = {name for one in measured for name in one}
+    names = {name for values in measured for name in values}
     for kind, declared in (("range", ranges), ("direction", directions)):
         for name in declared:
             if name not in names:
                 what = f"A {kind} is declared for {name!r}, which measure_quality does not return."
                 raise Problem(what, f"It returns: {_listed(names)}.")
     for name, (low, high) in ranges.items():
-        for value in (one[name] for one in measured if name in one):
+        for value in (values[name] for values in measured if name in values):
             if not low <= value <= high:
                 what = f"{name!r} is {value:g}, outside of ({low:g}, {high:g})."
                 fix = "Correct the range, or what is measured: bounds are computed from it."
@@ -231,7 +233,7 @@ def _trial(subject: Subject) -> _Trial:
         raise SkipTest("it makes no items")
     step = max(1, len(items) // _MOST_MEASURED)  # from all over, so from all groups
     some = items[::step][:_MOST_MEASURED]
-    unanswered = [one.prompts[0].prompt for one in some[::2]]
+    unanswered = [item.prompts[0].prompt for item in some[::2]]
     plain = REPLIES["a plain"]
 
     def gaps(prompt: AnyPrompt) -> Reply:
@@ -241,7 +243,9 @@ def _trial(subject: Subject) -> _Trial:
     # SUTs that do not know `num_completions` give one completion, however many were asked for.
     replies["a single completion"] = SUTResponse(completions=(SUTCompletion(plain),))
     annotators = _annotators(subject)
-    declared = {name: one for name, one in subject.object.measurement_ranges.items() if _is_range(one)}
+    declared = {
+        name: bounds for name, bounds in subject.object.measurement_ranges.items() if _is_range(bounds)
+    }
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, caching=False)
 
@@ -254,7 +258,8 @@ def _trial(subject: Subject) -> _Trial:
             suts = [FakeSUT(f"fake_{place}", reply, needs) for place, reply in enumerate(replies.values())]
             records = zip(replies, runner.run(test, suts), strict=True)
             return [
-                _Run(label, one, one.test_item_records, one.test_item_exceptions) for label, one in records
+                _Run(label, record, record.test_item_records, record.test_item_exceptions)
+                for label, record in records
             ]
 
         sizes = run(some, declared, {"all items": plain, "every other item": gaps})
@@ -263,7 +268,7 @@ def _trial(subject: Subject) -> _Trial:
 
 def _annotators(subject: Subject) -> dict[str, Any]:
     annotators = {**subject.object.get_annotators(), **subject.annotators}
-    named = [one for one in annotators.values() if isinstance(one, str)]
+    named = [name for name in annotators.values() if isinstance(name, str)]
     if any(name not in subject.plugins.of_annotator(name) for name in named):
         raise SkipTest("see annotators")
     if not subject.call and annotators.keys() - subject.annotators.keys():
@@ -277,7 +282,7 @@ def _is_range(bounds: Any) -> bool:
     if not isinstance(bounds, Sequence) or len(bounds) != 2:
         return False
     low, high = bounds
-    are_numbers = all(isinstance(one, int | float) for one in bounds)
+    are_numbers = all(isinstance(bound, int | float) for bound in bounds)
     return are_numbers and low <= high and low != math.inf and high != -math.inf
 
 

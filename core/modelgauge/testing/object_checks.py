@@ -150,11 +150,11 @@ def test_deterministic(subject: Subject) -> None:
 
 def test_distinct(subject: Subject) -> str | None:
     """Different prompts make different requests, so that no prompt gets another's answer."""
-    usual = {one.sample.label: one for one in _with_keys(subject)}
+    usual = {translation.sample.label: translation for translation in _with_keys(subject)}
     for kind in ("text prompt", "chat"):
         labels = (f"{label} {kind}" for label in ("a plain", "another", "a unicode"))
         present = [usual[label] for label in labels if label in usual]
-        if len({one.digest for one in present}) < len(present):
+        if len({translation.digest for translation in present}) < len(present):
             what = f"Different prompts ({kind}) make the same request."
             raise Problem(what, "Put the prompt into the request.", present[0].sample.method)
     plain = usual.get("a plain text prompt") or usual.get("a plain chat")
@@ -188,7 +188,7 @@ def test_calls(subject: Subject) -> str:
         raise SkipTest("it may cost money; --call allows it")
     asked = subject.translations[0].sample.arguments[0]  # the first of the plain samples
     first = (test_requests, test_cacheable, test_deterministic, test_responses)
-    broken = [rule_id(one) for one in first if Case(one, subject).finding().status is Status.problem]
+    broken = [rule_id(rule) for rule in first if Case(rule, subject).finding().status is Status.problem]
     if broken:
         raise SkipTest(f"not worth money before these are fixed: {', '.join(broken)}")
     secrets = SecretStore(file=load_settings().secrets_file)
@@ -235,7 +235,7 @@ def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
 
 
 def _with_keys(subject: Subject) -> list[Translation]:
-    found = [one for one in subject.translations if one.digest is not None]
+    found = [translation for translation in subject.translations if translation.digest is not None]
     if not found:
         raise SkipTest("it makes no request that has a key")
     return found
@@ -260,7 +260,7 @@ def _compared(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) 
     if fresh.failure is not None:
         what = f"It cannot be asked: {fresh.failure.message}"
         raise Problem(what, "Fix what raises.", fresh.failure.traceback, subject.step)
-    (answer,), (again,) = ([one.interactions for one in run.test_item_records] for run in (fresh, kept))
+    (answer,), (again,) = ([record.interactions for record in run.test_item_records] for run in (fresh, kept))
     counts = kept.counts.sut_calls if subject.kind == "sut" else kept.counts.annotator_calls
     unkept = " ".join(kept.notes) if kept.counts.unkept else ""  # a request with a secret in it: see secrets
     if made.why_uncacheable() is None and not unkept:

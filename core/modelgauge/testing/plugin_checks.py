@@ -81,7 +81,7 @@ class Plugin:
 
     def __init__(self, name: str, local: Sequence[str] = ()) -> None:
         self._installed = installed_entry_points()
-        self._local = [one for one in local if module_name(one) != module_name(name)]
+        self._local = [plugin for plugin in local if module_name(plugin) != module_name(name)]
         self._own: list[PluginEntryPoint] = []
         self._own_file: list[str] = []
         if name in local or names_a_file(name) or Path(name).is_file():
@@ -109,8 +109,8 @@ class Plugin:
             refused = Problem(error.problem, error.fix, trace_of(error))
             return discover(self._local, self._installed), refused
         fix = "Fix it: `modelgauge plugins` shows where it was raised."
-        own = (one for one in found.failures if one.distribution == self.distribution)
-        return found, next((Problem(one.cause, fix, one.traceback) for one in own), None)
+        own = (failure for failure in found.failures if failure.distribution == self.distribution)
+        return found, next((Problem(failure.cause, fix, failure.traceback) for failure in own), None)
 
     @property
     def plugins(self) -> Plugins:
@@ -140,7 +140,10 @@ class Plugin:
 
     def _ask_fresh_process(self, **job: Any) -> dict[str, Any]:
         """Do a job of `fresh_process` in a fresh interpreter that sees what this one sees, with another hash seed."""
-        job["entry_points"] = [[one.name, one.value, one.distribution, one.version] for one in self._own]
+        job["entry_points"] = [
+            [entry_point.name, entry_point.value, entry_point.distribution, entry_point.version]
+            for entry_point in self._own
+        ]
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
         path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100  "" is the working directory
         try:
@@ -168,12 +171,18 @@ class Plugin:
 
 def _matching(name: str, installed: Sequence[PluginEntryPoint]) -> list[PluginEntryPoint]:
     wanted = canonical_distribution(name)
-    owners = [one.distribution for one in installed if canonical_distribution(one.distribution) == wanted]
-    owners += [one.distribution for one in installed if one.name == name]
+    owners = [
+        entry_point.distribution
+        for entry_point in installed
+        if canonical_distribution(entry_point.distribution) == wanted
+    ]
+    owners += [entry_point.distribution for entry_point in installed if entry_point.name == name]
     if not owners:
-        known = dict.fromkeys(part for one in installed for part in (one.distribution, one.name))
+        known = dict.fromkeys(
+            part for entry_point in installed for part in (entry_point.distribution, entry_point.name)
+        )
         raise UnknownNameError(
             f"No plugin {name!r} is installed.",
             fix=f"{did_you_mean(name, known)}`modelgauge plugins` lists all; for a file, give its path.",
         )
-    return [one for one in installed if one.distribution == owners[0]]
+    return [entry_point for entry_point in installed if entry_point.distribution == owners[0]]

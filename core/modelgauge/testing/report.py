@@ -127,12 +127,12 @@ class Report:
     @property
     def problems(self) -> tuple[Finding, ...]:
         """The broken promises."""
-        return tuple(one for one in self.findings if one.status is Status.problem)
+        return tuple(finding for finding in self.findings if finding.status is Status.problem)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """Findings that break no promise and should still be checked."""
-        return tuple(one for one in self.findings if one.status is Status.warning)
+        return tuple(finding for finding in self.findings if finding.status is Status.warning)
 
     @property
     def passed(self) -> bool:
@@ -150,14 +150,14 @@ class Report:
 
     def summary(self) -> str:
         """The counts, in one line."""
-        counts = Counter(one.status for one in self.findings)
+        counts = Counter(finding.status for finding in self.findings)
         return ", ".join(
             f"{counts[one]} {one if counts[one] == 1 else _WORDS.get(one, one)}" for one in Status
         )
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON value: `name`, `passed`, and the fields of every finding."""
-        findings = [{**asdict(one), "status": str(one.status)} for one in self.findings]
+        findings = [{**asdict(finding), "status": str(finding.status)} for finding in self.findings]
         return {"name": self.name, "passed": self.passed, "findings": findings}
 
     def to_text(self, *, quiet: bool = False) -> str:
@@ -168,13 +168,12 @@ class Report:
         """
         lines: list[str] = []
         head = None
-        for one in [*self.problems, *self.warnings] if quiet else self.findings:
-            if head != (head := f"{one.kind} {one.subject}"):
+        for finding in [*self.problems, *self.warnings] if quiet else self.findings:
+            if head != (head := f"{finding.kind} {finding.subject}"):
                 lines.append(head)
-            lines.append(
-                f"  {_MARKS.get(one.status, one.status):<7} {one.rule:<15} {one.message or one.promise}"
-            )
-            details = (("Fix", one.fix), ("At", one.where))
+            mark, text = _MARKS.get(finding.status, finding.status), finding.message or finding.promise
+            lines.append(f"  {mark:<7} {finding.rule:<15} {text}")
+            details = (("Fix", finding.fix), ("At", finding.where))
             lines.extend(f"{'':<26}{label}: {text}" for label, text in details if text)
         return "\n".join([*lines, *([""] if lines else []), f"{self.name}: {self.summary()}."])
 

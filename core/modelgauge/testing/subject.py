@@ -117,7 +117,7 @@ def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Firs
 
     def collect() -> None:
         items = numbered(test.make_test_items(dependencies), Ids(test.uid), test.uid)
-        made.extend((one.item, one.item.model_dump_json()) for one in islice(items, MOST_ITEMS))
+        made.extend((item.item, item.item.model_dump_json()) for item in islice(items, MOST_ITEMS))
 
     error = attempt(collect).error
     return FirstItems([item for item, _ in made], [text for _, text in made], error)
@@ -173,14 +173,14 @@ class Subject:
     def where(self, *at: str) -> str:
         """The author's line: of a traceback or a method, else of the class, else of the hook that registers it."""
         cls = self.target.value if isinstance(self.target.value, type) else type(self.attempt.value)
-        places = [author_line(one) or defined_at(getattr(cls, one, None)) for one in at]
+        places = [author_line(method) or defined_at(getattr(cls, method, None)) for method in at]
         classes = [] if "hook" in at else [defined_at(cls), defined_at(self.target.value)]
         return next(filter(None, [*places, *classes, *self._hooks()]), "")
 
     def _hooks(self) -> Iterator[str]:
         own = f"{self.resolved.entry.distribution}\0"  # as `Plugins` names it in its manager
         hooks = getattr(self.plugins.manager.hook, f"modelgauge_register_{self.kind}s").get_hookimpls()
-        yield from (defined_at(one.function) for one in hooks if one.plugin_name.startswith(own))
+        yield from (defined_at(hook.function) for hook in hooks if hook.plugin_name.startswith(own))
 
     @property
     def entry(self) -> Registered:
@@ -251,11 +251,11 @@ class Subject:
         """The requests that a SUT or annotator makes of all samples."""
         made, key_of = self.object, self.key_maker(self.object)
         found = []
-        for one in SAMPLES:
-            if hasattr(self.interface, one.method) and overrides(type(made), one.method):
-                request, error = attempt(partial(getattr(made, one.method), *one.arguments))
+        for sample in SAMPLES:
+            if hasattr(self.interface, sample.method) and overrides(type(made), sample.method):
+                request, error = attempt(partial(getattr(made, sample.method), *sample.arguments))
                 digest, key_error = (None, error) if error else attempt(partial(key_of, request))
-                found.append(Translation(one, request, digest, key_error))
+                found.append(Translation(sample, request, digest, key_error))
         return found
 
     def key_maker(self, made: Any) -> Callable[[Any], str]:
@@ -283,7 +283,9 @@ def _takes_uid_first(target: Any) -> bool:
     is_class = isinstance(target, type)
     function = inspect.getattr_static(target, "__init__") if is_class else target
     first = list(inspect.signature(function).parameters.values())[is_class:][:1]
-    return any(one.name == "uid" or one.kind is inspect.Parameter.VAR_POSITIONAL for one in first)
+    return any(
+        parameter.name == "uid" or parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in first
+    )
 
 
 def _definition_error(error: BaseException | None) -> DefinitionError | None:
@@ -301,7 +303,7 @@ def _refused(error: BaseException, fix: str) -> Problem:
 
 def _defects_of_class(cls: type, interface: type[Identified]) -> Iterator[tuple[str, Problem]]:
     if issubclass(cls, interface):
-        yield from (("methods", one) for one in _wrong_methods(cls, interface))
+        yield from (("methods", problem) for problem in _wrong_methods(cls, interface))
     else:
         fix = f"Derive it from modelgauge.{interface.__name__}, or register it by the hook of its own kind."
         yield "class", Problem(f"{cls.__qualname__} is not {with_article(interface.__name__)}.", fix)

@@ -42,7 +42,7 @@ def title_labels(names: Sequence[str]) -> list[str]:
     labels = short_labels(names)
     if max(map(len, labels), default=0) <= _LONGEST:
         return labels
-    ends = [one.split("?")[0].rpartition("/")[2] or one for one in labels]
+    ends = [label.split("?")[0].rpartition("/")[2] or label for label in labels]
     return ends if len(set(ends)) == len(set(names)) else labels
 
 

@@ -7,5 +7,5 @@ def without_password(url: str) -> str:
     """A URL without the password that its userinfo or its query holds."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
-    query = "&".join(one for one in parts.query.split("&") if not one.startswith("password="))
+    query = "&".join(field for field in parts.query.split("&") if not field.startswith("password="))
     return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()

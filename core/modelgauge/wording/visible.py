@@ -24,9 +24,9 @@ def visible_json(text: str) -> str:
 
 def _with_escapes(text: str, escape: Callable[[str], str], *, but: str) -> str:
     hidden = {
-        ord(one): escape(one)
-        for one in set(text)
-        if not one.isprintable() and one not in but and category(one) != "Zs"
+        ord(character): escape(character)
+        for character in set(text)
+        if not character.isprintable() and character not in but and category(character) != "Zs"
     }
     return text.translate(hidden) if hidden else text
 
@@ -41,5 +41,7 @@ def _joiner(found: re.Match[str]) -> str:
         found.string[max(0, found.start() - 1) : found.start()],
         found.string[found.end() : found.end() + 1],
     )
-    joins = all(one > "\u02ff" and category(one)[0] in "LMS" for one in (before, after) if one)
+    joins = all(
+        character > "\u02ff" and category(character)[0] in "LMS" for character in (before, after) if character
+    )
     return found[0] if before and after and joins else _escape(found[0])

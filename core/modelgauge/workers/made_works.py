@@ -58,16 +58,16 @@ def made_works(brief: Brief) -> Made:
 
 
 def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
-    described = [one.described for one in originals]
+    described = [original.described for original in originals]
     settings = load_settings(plugins=described[0].inputs.plugins, data_dir=brief.data_dir)
     recorded = described[0].run_options()
     options = {
         name: getattr(recorded, name) for name in OPTIONS if name not in ("data_dir", "runs_dir", "cache")
     }
     pins = {
-        f"{one.test_uid.partition('?')[0]}:{key}": version
-        for one in described
-        for key, version in one.dependency_versions.items()
+        f"{description.test_uid.partition('?')[0]}:{key}": version
+        for description in described
+        for key, version in description.dependency_versions.items()
     }
     return Runner(
         brief.data_dir,

@@ -126,7 +126,7 @@ class _Serving:
     def __init__(self, made: Made, outbox: _Outbox) -> None:
         self._made, self._outbox, self._tell = made, outbox, outbox.tell
         self._tallies = [Tally() for _ in made.works]
-        self._calls = Calls(self._tell, lambda tally: [id(one) for one in self._tallies].index(id(tally)))
+        self._calls = Calls(self._tell, lambda tally: [id(tally) for tally in self._tallies].index(id(tally)))
         self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(made.works))}
         self._workers: list[ItemWorker] = []
         self._targets: list[list[Target]] = []
@@ -136,7 +136,7 @@ class _Serving:
     async def work(self, inbox: _Inbox) -> None:
         """Work until there is no more."""
         works, options = self._made
-        called = [one for work in works for one in work.called()]
+        called = [callee for work in works for callee in work.called()]
         async with Switchboard(options, called, self._broken, self._entrance) as board:
             self._board = board
             for work, tally in zip(works, self._tallies, strict=True):
@@ -156,7 +156,7 @@ class _Serving:
     async def _unopened(self) -> list[tuple[int, str, str]]:
         """Open all objects; the numbers of those that cannot be opened, and why."""
         opened = [(target, await self._board.open(target)) for target in dict.fromkeys(self._all_targets())]
-        return [(self._number(one), why.problem, why.fix) for one, why in opened if why is not None]
+        return [(self._number(target), why.problem, why.fix) for target, why in opened if why is not None]
 
     def _all_targets(self) -> list[Target]:
         return list(chain.from_iterable(self._targets))
@@ -229,7 +229,7 @@ class _Serving:
 
 def _loaded(classes: Any) -> Any:
     """The classes of contexts, by the names of their modules and their own."""
-    return classes and tuple([None if one is None else _class_of(*one) for one in classes])
+    return classes and tuple([None if cls is None else _class_of(*cls) for cls in classes])
 
 
 def _class_of(module: str, name: str) -> Any:

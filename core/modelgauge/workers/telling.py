@@ -24,7 +24,7 @@ class WorkerCounts:
 
     def __init__(self, tallies: Sequence[Tally], tell: Tell) -> None:
         self._tallies, self._tell = tallies, tell
-        self._told = [_counted(one) for one in tallies]
+        self._told = [_counted(tally) for tally in tallies]
 
     def tell(self) -> None:
         """Send what was counted since the last time; called in the writer's thread alone."""

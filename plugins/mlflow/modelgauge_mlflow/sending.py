@@ -53,10 +53,15 @@ def send(record: TestRecord, settings: Mapping[str, Any]) -> str:
     start = int(datetime.fromisoformat(record.run_timestamp).timestamp() * 1000)
     end = start + int((record.seconds or 0) * 1000)
     run = _find_or_create(server, experiment, record, start)
-    info, before = run["info"], {one["key"] for one in run["data"].get("params", ())}
+    info, before = run["info"], {parameter["key"] for parameter in run["data"].get("params", ())}
     run_id = info["run_id"]
     # MLflow keeps the first value of a parameter and the last of a metric or tag: what a run that is resumed needs.
-    _log(server, run_id, "params", {key: one for key, one in parameters(record).items() if key not in before})
+    _log(
+        server,
+        run_id,
+        "params",
+        {key: value for key, value in parameters(record).items() if key not in before},
+    )
     _log(server, run_id, "tags", tags(record))
     _log(server, run_id, "metrics", metrics(record), timestamp=end)
     status = "KILLED" if record.cancelled else "FAILED" if record.failure else "FINISHED"

@@ -78,7 +78,7 @@ class Server:
 
 def _login() -> str:
     token, user, password = (
-        os.environ.get(f"MLFLOW_TRACKING_{one}") for one in ("TOKEN", "USERNAME", "PASSWORD")
+        os.environ.get(f"MLFLOW_TRACKING_{name}") for name in ("TOKEN", "USERNAME", "PASSWORD")
     )
     if user and password:
         return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"

@@ -161,7 +161,7 @@ def model_names(listed: Any) -> list[str]:
     """
     models = listed.get("data") if isinstance(listed, dict) else listed
     models = models if isinstance(models, list) else []
-    return [str(one["id"]) for one in models if isinstance(one, dict) and "id" in one]
+    return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
 
 
 _NO_JSON_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")

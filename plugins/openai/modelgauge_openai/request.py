@@ -43,7 +43,9 @@ class RequestMaker:
 
     def of_chat(self, prompt: ChatPrompt) -> ChatRequest:
         """The messages, one for one."""
-        messages: list[Message] = [{"role": one.role.value, "content": one.text} for one in prompt.messages]
+        messages: list[Message] = [
+            {"role": message.role.value, "content": message.text} for message in prompt.messages
+        ]
         return self._request(messages, prompt.options)
 
     def _request(self, messages: list[Message], options: SUTOptions) -> ChatRequest:

@@ -164,8 +164,11 @@ def _tool_call(call: protocol.ToolCall) -> ToolCall:
 
 
 def _top_tokens(token: protocol.TokenLogprob) -> TopTokens:
-    top = [TokenProbability(token=one.token, logprob=_logprob(one)) for one in token.top_logprobs or ()]
-    return TopTokens(top_tokens=tuple(sorted(top, key=lambda one: -one.logprob)))
+    top = [
+        TokenProbability(token=alternative.token, logprob=_logprob(alternative))
+        for alternative in token.top_logprobs or ()
+    ]
+    return TopTokens(top_tokens=tuple(sorted(top, key=lambda alternative: -alternative.logprob)))
 
 
 def _logprob(token: protocol.TopLogprob) -> float:

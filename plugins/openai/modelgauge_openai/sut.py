@@ -123,7 +123,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         has_logprobs = has_logprobs and "logprobs" not in omit
         has_schema = bool(structured_output) and "response_format" not in omit
         has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: has_schema}
-        self.capabilities = tuple(one for one in has if has[one])  # type: ignore[misc]  # they are the model's
+        self.capabilities = tuple(capability for capability in has if has[capability])  # type: ignore[misc]  # they are the model's
         self._requests = RequestMaker(
             model=model,
             max_tokens_field=max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),

@@ -229,7 +229,7 @@ class RedisCache(RemoteCache):
     def has_other_users(self) -> bool:
         """Whether other processes of ModelGauge are connected to the server, as far as this user may know."""
         try:
-            names = {one.get("name", "") for one in self._client.client_list()}
+            names = {client.get("name", "") for client in self._client.client_list()}
         except redis.exceptions.NoPermissionError:  # the right to see this is not needed for anything else
             return False
         return any(name.startswith(f"{_PREFIX}-") for name in names - {f"{_PREFIX}-{self._token}"})

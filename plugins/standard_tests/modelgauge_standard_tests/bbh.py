@@ -99,5 +99,7 @@ def _examples(path: Path, source: str) -> Sequence[tuple[str, str]]:
         raise not_as_published(f"{path}: no object with a list of 'examples'.", source)
     return [
         (text_field(example, "input", place, source), text_field(example, "target", place, source))
-        for place, example in ((f"{path}, examples[{index}]", one) for index, one in enumerate(examples))
+        for place, example in (
+            (f"{path}, examples[{index}]", example) for index, example in enumerate(examples)
+        )
     ]

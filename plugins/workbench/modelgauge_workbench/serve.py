@@ -88,7 +88,7 @@ def serve(
     made = None
     if host not in LOOPBACK and token is None:
         token = made = Access.new_token()
-    arguments = [part for one in app.local_plugins for part in ("--plugin", one)]
+    arguments = [part for plugin in app.local_plugins for part in ("--plugin", plugin)]
     workbench = Workbench(
         folders,
         app.plugins,

@@ -104,7 +104,7 @@ def _all_secrets(app: App) -> Redactor:
     from modelgauge.errors import ModelGaugeError
 
     for registry in app.plugins.registries:
-        for injection in (one for entry in registry for one in entry.injections):
+        for injection in (secret for entry in registry for secret in entry.injections):
             try:
                 app.secrets.find(injection.secret_class().description())
             except ModelGaugeError as error:
@@ -187,13 +187,13 @@ def check(
 
     scores = _rescorer(app, again) if rescore else None
     found = [checked(name, app.settings.data_dir, allowed_signers, scores) for name in names]
-    if any(one.findings or any(run.findings for run in one.runs) for one in found):
+    if any(bundle.findings or any(run.findings for run in bundle.runs) for bundle in found):
         app.exit_code = FAILED
     if app.as_json:
-        app.show_json({"checked": [_as_json(one) for one in found]})
+        app.show_json({"checked": [_as_json(bundle) for bundle in found]})
         return
-    for one in found:
-        for line in _lines(one):
+    for bundle in found:
+        for line in _lines(bundle):
             app.show(line)
     if not rescore:
         app.show("Scores were not computed again: --rescore measures the recorded answers.")
@@ -245,7 +245,8 @@ def _as_json(checked: Checked) -> dict[str, Any]:
                 "run_id": run.run.run_id,
                 "items": run.items,
                 "findings": [
-                    {"line": one.line, "item": one.item, "problem": one.problem} for one in run.findings
+                    {"line": problem.line, "item": problem.item, "problem": problem.problem}
+                    for problem in run.findings
                 ],
                 "redacted": run.redacted,
                 "unchecked": run.unchecked,

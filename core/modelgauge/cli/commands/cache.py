@@ -246,7 +246,7 @@ def _show(app: App, explanation: Explanation) -> None:
         return
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
-    rows = [(one.part, *_differing_values(one)) for one in explanation.differences]
+    rows = [(difference.part, *_differing_values(difference)) for difference in explanation.differences]
     head = ("PART", "ASKED", "IN THE CACHE")
     app.show_table(rows, head, folds=dict.fromkeys(head, 12))
 

@@ -153,7 +153,7 @@ def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapp
     """The command that shows items on which systems differ; nothing where they are shown, or there are none."""
     if flips or not any(row.wins + row.losses for row in comparison.comparisons):
         return ""
-    return shlex.join(["modelgauge", *(ids.get(one, one) for one in app.args), "--flips", "3"])
+    return shlex.join(["modelgauge", *(ids.get(arg, arg) for arg in app.args), "--flips", "3"])
 
 
 def _ids_of_latest(app: App, names: Iterable[str]) -> dict[str, str]:

@@ -40,18 +40,18 @@ def versions(app: App, /, *, alias: str) -> None:
     if not found:
         raise no_version(alias, None, found, ())
     if app.as_json:
-        app.show_json({"alias": alias, "versions": [one.model_dump(mode="json") for one in found]})
+        app.show_json({"alias": alias, "versions": [version.model_dump(mode="json") for version in found]})
         return
     table = [
         (
-            str(one.number),
-            f"{one.time:%Y-%m-%d %H:%M}",
-            one.author,
-            f"{one.rows:,}",
-            one.content_hash[:12],
-            one_line(one.message, 80),
+            str(version.number),
+            f"{version.time:%Y-%m-%d %H:%M}",
+            version.author,
+            f"{version.rows:,}",
+            version.content_hash[:12],
+            one_line(version.message, 80),
         )
-        for one in reversed(found)
+        for version in reversed(found)
     ]
     head = ("VERSION", "SAVED (UTC)", "AUTHOR", "ROWS", "HASH", "MESSAGE")
     app.show_table(table, head, folds={"AUTHOR": 10, "MESSAGE": 20})

@@ -89,7 +89,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
         app.show_json({"datasets": rows, "broken": broken, "others": others})
         return
     if others:
-        named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
+        named = ", ".join(other["path"] for other in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
         app.note(f"Not data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
@@ -302,7 +302,9 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
         facts = {
             "added": found.added,
             "removed": found.removed,
-            "changed": [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed],
+            "changed": [
+                {"fields": change.fields, "old": change.old, "new": change.new} for change in found.changed
+            ],
             "unchanged": found.unchanged,
             "order_differs": found.is_order_other,
             "content_hash": {"old": was.content_hash, "new": now.content_hash},

@@ -96,7 +96,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     failures = []
     for made in _made(app, _uids(app, tests)):
         try:
-            rows += [_added(made, key, one) for key, one in resolver.data(made).items()]
+            rows += [_added(made, key, dependency) for key, dependency in resolver.data(made).items()]
         except DependencyError as error:
             failures.append(error)
     if app.as_json:
@@ -159,13 +159,13 @@ def _uids(app: App, tests: Sequence[str]) -> list[str]:
     from modelgauge.plugins.chosen import Chosen, chosen
 
     found: list[Chosen[str]] = chosen(app.plugins.tests, tests)
-    return [one.name for one in found]
+    return [choice.name for choice in found]
 
 
 def _made(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
     """The tests, once all secrets that they want are there."""
     registry = app.plugins.tests
-    app.secrets.require([one for name in names for one in registry.resolve(name).entry.injections])
+    app.secrets.require([secret for name in names for secret in registry.resolve(name).entry.injections])
     resolver = app.runner().resolver()
     return [resolver.test(name) for name in names]
 
@@ -179,14 +179,14 @@ def _store(app: App) -> DependencyStore:
 def _kept(app: App) -> list[dict[str, Any]]:
     return [
         {
-            "test_uid": one.manifest.owner,
-            "key": one.manifest.key,
-            "version": one.manifest.version,
-            "bytes": one.manifest.size,
-            "path": str(one.path),
-            "source": ", ".join(one.manifest.sources),
+            "test_uid": version.manifest.owner,
+            "key": version.manifest.key,
+            "version": version.manifest.version,
+            "bytes": version.manifest.size,
+            "path": str(version.path),
+            "source": ", ".join(version.manifest.sources),
         }
-        for one in _store(app).stored()
+        for version in _store(app).stored()
     ]
 
 

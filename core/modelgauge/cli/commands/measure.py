@@ -160,7 +160,7 @@ def _run(
     works = resolver.works(*pairs)
     left_out += resolver.left_out
     if baseline is not None:
-        baseline.check([(one.test.uid, one.respondent.uid, one.respondent.label) for one in works])
+        baseline.check([(work.test.uid, work.respondent.uid, work.respondent.label) for work in works])
     return blocking(lambda: runner.do(works, resolver))
 
 
@@ -204,7 +204,7 @@ def _run_file(**given: Any) -> Any:
     ctx = click.get_current_context()
     sources = [ctx.get_parameter_source(name) for name in ("tests", "thresholds")]
     if sources == [ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP]:  # a part of what the file says
-        given["thresholds"] = tuple(replace(one, is_optional=True) for one in given["thresholds"])
+        given["thresholds"] = tuple(replace(threshold, is_optional=True) for threshold in given["thresholds"])
     return run_test.callback(**given) if run_test.callback else None
 
 

@@ -37,8 +37,14 @@ def plugins(ctx: click.Context, app: App, /) -> None:
         app.show_json(_as_json(found))
         return
     rows = [
-        (one.name, one.distribution, one.version or "-", f"{1000 * one.seconds:.1f} ms", _registered(one))
-        for one in found.loaded
+        (
+            plugin.name,
+            plugin.distribution,
+            plugin.version or "-",
+            f"{1000 * plugin.seconds:.1f} ms",
+            _registered(plugin),
+        )
+        for plugin in found.loaded
     ]
     app.show_table(rows, ("PLUGIN", "FROM", "VERSION", "LOADED IN", "REGISTERED"), folds={"REGISTERED": 12})
     for failure in found.failures:
@@ -46,10 +52,9 @@ def plugins(ctx: click.Context, app: App, /) -> None:
         app.show(f"\nFAILED {failure.name} (from {failure.distribution}{version})\n  {failure.cause}")
         if app.debug:
             app.show(failure.traceback.rstrip("\n"))
-    for one in _conflicts(found):
-        app.show(
-            f"\nCONFLICT {one['kind']} {one['uid']} is claimed by {' and by '.join(one['distributions'])}"
-        )
+    for conflict in _conflicts(found):
+        claimants = " and by ".join(conflict["distributions"])
+        app.show(f"\nCONFLICT {conflict['kind']} {conflict['uid']} is claimed by {claimants}")
 
 
 def _registered(plugin: LoadedPlugin) -> str:
@@ -72,25 +77,25 @@ def _as_json(found: Plugins) -> dict[str, Any]:
     return {
         "plugins": [
             {
-                "name": one.name,
-                "distribution": one.distribution,
-                "version": one.version or None,
-                "module": one.module,
-                "seconds": round(one.seconds, 6),
-                "registered": dict(one.counts),
-                "hooks": list(one.hooks),
+                "name": plugin.name,
+                "distribution": plugin.distribution,
+                "version": plugin.version or None,
+                "module": plugin.module,
+                "seconds": round(plugin.seconds, 6),
+                "registered": dict(plugin.counts),
+                "hooks": list(plugin.hooks),
             }
-            for one in found.loaded
+            for plugin in found.loaded
         ],
         "failures": [
             {
-                "name": one.name,
-                "distribution": one.distribution,
-                "version": one.announced_version or None,
-                "cause": one.cause,
-                "traceback": one.traceback,
+                "name": failure.name,
+                "distribution": failure.distribution,
+                "version": failure.announced_version or None,
+                "cause": failure.cause,
+                "traceback": failure.traceback,
             }
-            for one in found.failures
+            for failure in found.failures
         ],
         "conflicts": _conflicts(found),
     }

@@ -87,7 +87,7 @@ def run(
     """
     if find_spec("pytest") is None:
         raise UsageError("pytest is not installed.", fix="Install it: pip install pytest pytest-xdist")
-    if find_spec("xdist") is None and any(_NUMBER_OF_PROCESSES.match(one) for one in pytest_args):
+    if find_spec("xdist") is None and any(_NUMBER_OF_PROCESSES.match(argument) for argument in pytest_args):
         raise UsageError(
             "-n runs tests in several processes, which needs pytest-xdist, and that is not installed.",
             fix="Install it: pip install pytest-xdist; or leave out -n.",
@@ -195,5 +195,5 @@ def _plugin_arguments() -> list[str]:
     from modelgauge.evals import pytest_plugin
 
     name = pytest_plugin.__name__
-    loads = any(one.value == name for one in entry_points(group="pytest11"))
+    loads = any(entry_point.value == name for entry_point in entry_points(group="pytest11"))
     return [] if loads and not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") else ["-p", name]

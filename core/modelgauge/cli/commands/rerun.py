@@ -203,6 +203,8 @@ def _load_plugins(app: App, folders: Sequence[RunFolder], given: Names, verb: st
         original = OriginalRun(folder)
         check_names(original, given, verb)
         if not original.is_own:
-            again = [part for option, values in loaded.items() for one in values for part in (option, one)]
+            again = [
+                part for option, values in loaded.items() for value in values for part in (option, value)
+            ]
         app.add_plugins(original.plugins)
     return again

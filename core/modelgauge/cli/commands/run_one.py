@@ -112,7 +112,10 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
         app.show_json(plain(done))
     else:
         marks = {True: "yes", False: "no", None: "-"}
-        rows = [(one.ability, marks[one.is_there], ends_of(one.detail, 300)) for one in done.findings]
+        rows = [
+            (ability.ability, marks[ability.is_there], ends_of(ability.detail, 300))
+            for ability in done.findings
+        ]
         app.show(f"{done.uid}\n")
         app.show_table(rows, ("", "", "What came"), folds={"What came": 30})
         spent = done.spent

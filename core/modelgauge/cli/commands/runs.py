@@ -105,7 +105,7 @@ def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: dateti
     except (RecordError, ValueError):
         return not (test or sut)
     is_test = test is None or fnmatchcase(str(manifest.get("test_uid")), test)
-    of_sut = sut is None or any(fnmatchcase(str(manifest.get(one)), sut) for one in ("sut_uid", "sut_label"))
+    of_sut = sut is None or any(fnmatchcase(str(manifest.get(key)), sut) for key in ("sut_uid", "sut_label"))
     return is_test and of_sut and (since is None or began >= since)
 
 

@@ -92,7 +92,7 @@ def kind_of(labels: Iterable[float]) -> LabelKind:
     held = set(labels)
     if held <= {0.0, 1.0}:
         return "binary"
-    whole = all(one.is_integer() for one in held) and max(held) - min(held) <= _MOST_GRADES
+    whole = all(value.is_integer() for value in held) and max(held) - min(held) <= _MOST_GRADES
     return "grades" if whole else "numbers"
 
 
@@ -106,13 +106,13 @@ def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKi
     """
     measured = partial(_agreement, sut=sut, kind=kind)
     people = _labels_of_people(answers)
-    both = [[*one.judges, *labels] for one, labels in zip(answers, people, strict=True)]
+    both = [[*answer.judges, *labels] for answer, labels in zip(answers, people, strict=True)]
     judges = len(answers[0].judges) if answers else 0
     yield measured("judge and people", both, judges=judges)
     if people and len(people[0]) > 1:
         yield agreement_of_people(answers, sut, kind)
     if judges > 1:
-        yield measured("judges", [one.judges for one in answers])
+        yield measured("judges", [answer.judges for answer in answers])
 
 
 def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind) -> Agreement:
@@ -124,13 +124,15 @@ def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind
         kind: of the labels of all SUTs.
     """
     people = _labels_of_people(answers)
-    return _agreement("people", [one for one in people if len(one) - one.count(None) > 1], sut, kind)
+    return _agreement(
+        "people", [labels for labels in people if len(labels) - labels.count(None) > 1], sut, kind
+    )
 
 
 def _labels_of_people(answers: Sequence[LabelledAnswer]) -> list[list[float | None]]:
     """The labels of each answer, by rater; None if a rater gave none."""
-    raters = list(dict.fromkeys(rater for one in answers for rater in one.people))
-    return [[one.people.get(rater) for rater in raters] for one in answers]
+    raters = list(dict.fromkeys(rater for answer in answers for rater in answer.people))
+    return [[answer.people.get(rater) for rater in raters] for answer in answers]
 
 
 def _agreement(
@@ -146,7 +148,7 @@ def _agreement(
     categories = given
     if kind != "numbers":
         low, high = (0, 1) if kind == "binary" else (int(given[0]), int(given[-1]))
-        categories = [float(one) for one in range(low, high + 1)]
+        categories = [float(value) for value in range(low, high + 1)]
     ratings = ratings_of(rows, categories)
     confusion: tuple[tuple[int, ...], ...] = ()
     if between == "judge and people" and kind != "numbers" and len(categories) <= _MOST_SHOWN:
@@ -155,7 +157,7 @@ def _agreement(
     named = dict(_coefficients(kind, 2 if judges else len(rows[0])))
     statistics = [statistic_of(function) for function in named.values()]
     if judges:
-        statistics = [partial(_mean_of_pairs, one, judges) for one in statistics]
+        statistics = [partial(_mean_of_pairs, statistic, judges) for statistic in statistics]
     return Agreement(
         between=between,
         sut=sut,

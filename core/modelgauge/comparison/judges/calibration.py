@@ -123,7 +123,7 @@ def calibrate_judge(
     judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
-    scores = {one for of_sut in scored.values() for each in of_sut.values() for one in each}
+    scores = {value for of_sut in scored.values() for each in of_sut.values() for value in each}
     ratings = read_ratings(labels, encoding_type)
     sheet = _matched(ratings, judged, scores, good)
     given = [label for by_rater in sheet.values() for label in by_rater.values()]
@@ -137,7 +137,7 @@ def calibrate_judge(
     ]
     found = [*agreements(answers, None, kind)]
     for run in judged if len(judged) > 1 else ():
-        found += agreements([one for one in answers if one.sut == run.sut], run.sut, kind)
+        found += agreements([answer for answer in answers if answer.sut == run.sut], run.sut, kind)
     suts = tuple(_calibrated(run, scored[run.sut], sheet, kind) for run in judged)
     return Calibration(
         measurements=names,
@@ -160,7 +160,7 @@ class _JudgedRun(NamedTuple):
 
     @classmethod
     def of(cls, run: RecordedRun) -> "_JudgedRun":
-        items = {str(one.test_item.id): first_repeat(one)[1] for one in run.record.iter_items()}
+        items = {str(record.test_item.id): first_repeat(record)[1] for record in run.record.iter_items()}
         return cls(run.record.sut_uid, run.record.run_id, items)
 
     def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
@@ -175,7 +175,7 @@ class _JudgedRun(NamedTuple):
 def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str] | None) -> tuple[str, ...]:
     """The measurements of the judges, which each run has."""
     held = [dict.fromkeys(name for item in run.items.values() for name in item) for run in judged]
-    common = [name for name in held[0] if all(name in one for one in held)]
+    common = [name for name in held[0] if all(name in values for values in held)]
     return chosen_measurements(common, (measurement,) if isinstance(measurement, str) else measurement or ())
 
 
@@ -239,7 +239,7 @@ def labels_like(scores: Iterable[float], good: int = GOOD) -> Callable[[int], fl
     found = set(scores)
     if found <= {0.0, 1.0}:
         return lambda rating: float(rating >= good)
-    if all(0 <= one <= 1 for one in found):
+    if all(0 <= value <= 1 for value in found):
         return lambda rating: (rating - LOWEST) / (HIGHEST - LOWEST)
     return float
 
@@ -275,7 +275,7 @@ def _calibrated(
     scores = LabelledScores(
         people=np.array([*labelled.values()]),
         judged=np.array([mean[item] for item in labelled]),
-        unlabelled=np.array([one for item, one in mean.items() if item not in sampled]),
+        unlabelled=np.array([value for item, value in mean.items() if item not in sampled]),
         missing=np.array(missing),
         binary=kind == "binary",
     )
@@ -307,6 +307,6 @@ def _notes(
             f"{have} no label. If these are the hard ones, the corrected scores are wrong; "
             "where an answer has no label at all, their bounds say by how much at most."
         )
-    unscored = sum(one.n_unscored for one in suts)
+    unscored = sum(sut.n_unscored for sut in suts)
     if unscored:
         yield f"The judge gave no score for {counted(unscored, 'item')}; the scores here are about the others."

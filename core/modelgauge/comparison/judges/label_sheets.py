@@ -82,10 +82,13 @@ def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str |
         raise InvalidOptionError(f"{counted(n, 'answer')} cannot be drawn.", fix="Draw 1 or more.")
     drawn = []
     for run in runs:
-        sut, judged = run.record.sut_uid, (one for one in run.items().in_order("item") if one.measurements)
-        ranked = ((_rank(seed, sut, one), one) for one in judged)
-        drawn.append([(rank, _row(sut, one)) for rank, one in heapq.nsmallest(n, ranked, key=_first)])
-    turns = [one for turn in zip_longest(*drawn) for one in turn if one is not None]
+        sut, judged = (
+            run.record.sut_uid,
+            (record for record in run.items().in_order("item") if record.measurements),
+        )
+        ranked = ((_rank(seed, sut, record), record) for record in judged)
+        drawn.append([(rank, _row(sut, record)) for rank, record in heapq.nsmallest(n, ranked, key=_first)])
+    turns = [row for turn in zip_longest(*drawn) for row in turn if row is not None]
     rows = [row for _, row in sorted(turns[:n], key=_first)]
     if not rows:
         raise InvalidOptionError("No answer of these runs was judged.", fix="Give runs with scored items.")
@@ -143,8 +146,8 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
 
 
 def _row(sut: str, item: ItemRecord) -> dict[str, str | None]:
-    prompts = [prompt_text(one.prompt) for one in item.test_item.prompts]
-    answers = [one.text for one in first_answer(item)]
+    prompts = [prompt_text(prompt.prompt) for prompt in item.test_item.prompts]
+    answers = [completion.text for completion in first_answer(item)]
     texts = {"prompt": _joined(prompts), "answer": _joined(answers)}
     return {"item_id": item.test_item.id, "sut": sut, **texts, "rater": None, "label": None}
 
@@ -184,8 +187,8 @@ def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
     several = isinstance(labels, list | tuple) and labels and isinstance(labels[0], str | Path)
     return [
         rating
-        for one in (labels if several else [labels])
-        for rating in (_rated(Path(one)) if _is_rated(one) else _ratings(_table(one, encoding_type)))
+        for source in (labels if several else [labels])
+        for rating in (_rated(Path(source)) if _is_rated(source) else _ratings(_table(source, encoding_type)))
     ]
 
 
@@ -196,8 +199,8 @@ def _is_rated(labels: Any) -> bool:
 def _rated(path: Path) -> Iterator[SheetRow]:
     """The ratings in a file of the workbench, which has the name of its run."""
     bytes_of_file(path)  # that it is there
-    for one in RatingsFile(path).in_force():
-        yield SheetRow(str(path), one.item_id, None, one.rater, one.score, path.stem)
+    for rating in RatingsFile(path).in_force():
+        yield SheetRow(str(path), rating.item_id, None, rating.rater, rating.score, path.stem)
 
 
 def _table(labels: Any, encoding: str) -> Table:

@@ -57,13 +57,13 @@ def _data(record: TestRecord, _: TestRecord) -> Facts:
 def _judges(record: TestRecord, other: TestRecord) -> Facts:
     """How the annotators that both runs have, and the SUTs that these ask, were made, without their thresholds."""
     made = {
-        name: _made(one, _OF_THRESHOLDS)
-        for name, one in record.annotators.items()
+        name: _made(annotator, _OF_THRESHOLDS)
+        for name, annotator in record.annotators.items()
         if name in other.annotators
     }
     for name, asked in (record.judges or {}).items():
         known = (other.judges or {}).get(name, {})
-        made |= {f"{name} / {key}": _made(one) for key, one in asked.items() if key in known}
+        made |= {f"{name} / {key}": _made(sut) for key, sut in asked.items() if key in known}
     return {f"{name}, {part}": value for name, parts in made.items() for part, value in parts.items()}
 
 
@@ -84,13 +84,13 @@ _FACTS: dict[str, Callable[[TestRecord, TestRecord], Facts]] = {
     "test": _test,
     "data": _data,
     "reduction": lambda record, _: {"reduction": record.reduction},
-    "thresholds": lambda record, _: {name: one.value for name, one in record.thresholds.items()},
+    "thresholds": lambda record, _: {name: threshold.value for name, threshold in record.thresholds.items()},
     "judge": _judges,
     "sut": _sut,
     "options": _options,
     "sample": lambda record, _: {"sample": record.sample and record.sample.model_dump()},
     "plugins": lambda record, other: {
-        name: one for name, one in record.plugins.items() if name in other.plugins
+        name: plugin for name, plugin in record.plugins.items() if name in other.plugins
     },
     "hyperparameters": lambda record, _: record.hyperparameters,
 }
@@ -105,7 +105,7 @@ def _made(initialization: Facts, ignored: Iterable[str] = ()) -> dict[str, Any]:
         **initialization.get("arguments", {}),
     }
     left_out = {*ignored, *initialization.get("opaque", ())}
-    return {name: one for name, one in parts.items() if name not in left_out}
+    return {name: part for name, part in parts.items() if name not in left_out}
 
 
 def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None:
@@ -114,12 +114,18 @@ def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None
     Raises:
         RecordError: they do; the message lists in what.
     """
-    refused = [one for one in found if one.kind in ALLOWED and one.kind not in allowed]
+    refused = [
+        difference for difference in found if difference.kind in ALLOWED and difference.kind not in allowed
+    ]
     if not refused:
         return
-    lines = list(dict.fromkeys(f"{one.kind}: {one.test}, {_change(one)}" for one in refused))
+    lines = list(
+        dict.fromkeys(
+            f"{difference.kind}: {difference.test}, {_change(difference)}" for difference in refused
+        )
+    )
     more = f" (and {len(lines) - _MOST_LISTED:,} more)" if len(lines) > _MOST_LISTED else ""
-    kinds = [kind for kind in ALLOWED if any(one.kind == kind for one in refused)]
+    kinds = [kind for kind in ALLOWED if any(difference.kind == kind for difference in refused)]
     raise RecordError(
         f"The runs differ in what makes numbers comparable: {'; '.join(lines[:_MOST_LISTED])}{more}.",
         fix=f"Measure both alike, or compare all the same: {' '.join(f'--allow {kind}' for kind in kinds)} "
@@ -127,13 +133,13 @@ def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None
     )
 
 
-def _change(one: Differing) -> str:
+def _change(difference: Differing) -> str:
     before, after = (
         "none"
         if value is None
         else str(value)[:_DIGEST]
-        if one.kind == "data"
+        if difference.kind == "data"
         else beginning(str(value), _LONGEST)
-        for value in (one.baseline, one.candidate_value)
+        for value in (difference.baseline, difference.candidate_value)
     )
-    return f"{one.name} {before} → {after}"
+    return f"{difference.name} {before} → {after}"

@@ -85,11 +85,11 @@ class ItemColumns:
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
         context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
         is_case = type(context) is dict and ("input" in context or "turns" in context)
-        asked = hash(tuple([_asked(one["prompt"]) for one in prompts]))
-        sources = [one["source_id"] for one in prompts]
+        asked = hash(tuple([_asked(prompt["prompt"]) for prompt in prompts]))
+        sources = [prompt["source_id"] for prompt in prompts]
         judged_by = hashable(self._judged_by(context) if is_case else context)
         if len(prompts) > 1:
-            judged_by = (judged_by, *[hashable(one["context"]) for one in prompts])
+            judged_by = (judged_by, *[hashable(prompt["context"]) for prompt in prompts])
 
         self.index.append(index)
         self.failed.append(line["kind"] != "item")
@@ -109,24 +109,27 @@ class ItemColumns:
             group = _group_name(field_of_context(context, self._group))
             self.groups.append(self.group_names.setdefault(group, len(self.group_names)))
         for name in {name: None for values in repeats for name in values}:
-            values = [one[name] for one in repeats if name in one]
+            values = [repeat[name] for repeat in repeats if name in repeat]
             self.repeats.setdefault(name, RepeatedValues()).add(len(self.index) - 1, values)
         self.measurements.add(index, measurements, binary)
 
     def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """What is known of a good answer to a golden or test case."""
-        return {name: one for name, one in case.items() if one is not None and name not in self._ignored}
+        return {
+            name: value for name, value in case.items() if value is not None and name not in self._ignored
+        }
 
     def _question(self, asked: int, prompts: Sequence[Mapping[str, Any]]) -> int:
         """The hash of prompts with the options that they were asked with, beside those of the run."""
-        own = [one["prompt"]["options"] for one in prompts if "options" in one["prompt"]]
+        own = [prompt["prompt"]["options"] for prompt in prompts if "options" in prompt["prompt"]]
         if not own:
             return asked
-        over = {name: one for name, one in self._over.items() if one is not None}
+        over = {name: value for name, value in self._over.items() if value is not None}
         laid_over = [
-            {name: one for name, one in {**options, **over}.items() if one is not None} for options in own
+            {name: value for name, value in {**options, **over}.items() if value is not None}
+            for options in own
         ]
-        return asked if all(one == over for one in laid_over) else hash((asked, hashable(laid_over)))
+        return asked if all(options == over for options in laid_over) else hash((asked, hashable(laid_over)))
 
 
 class RepeatedValues:
@@ -175,7 +178,7 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
 
 def _asked(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
     if "messages" in prompt:
-        return tuple([(one["role"], one["text"]) for one in prompt["messages"]])
+        return tuple([(message["role"], message["text"]) for message in prompt["messages"]])
     text: str = prompt["text"]
     return text
 

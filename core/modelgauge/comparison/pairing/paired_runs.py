@@ -79,9 +79,9 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         for test, before, after in _pairs_of_runs(systems[0], system, options)
     ]
     differing = [
-        one
+        difference
         for label, test, before, after in pairs
-        for one in differences(test, label, before.record, after.record)
+        for difference in differences(test, label, before.record, after.record)
     ]
     check_comparable(differing, options.allow)
     sides = _Sides(options)
@@ -89,11 +89,11 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         _Pair(test, label, sides.of(before, options.group_by), sides.of(after), options.match)
         for label, test, before, after in pairs
     ]
-    targets = [one for pair in items for one in pair.other_targets()]
+    targets = [difference for pair in items for difference in pair.other_targets()]
     check_comparable(targets, options.allow)
     return PairedRuns(
         systems[0].labeled(labels[0]),
-        tuple(one.labeled(label) for label, one in zip(labels[1:], systems[1:], strict=True)),
+        tuple(system.labeled(label) for label, system in zip(labels[1:], systems[1:], strict=True)),
         tuple(pair.paired() for pair in items),
         differs=(*differing, *targets),
         notes=(*_one_sided(systems, labels), *sides.notes()),
@@ -111,7 +111,7 @@ def common_tests(
         return found
     for test, run in baseline.runs.items():
         same = [one for one in candidate.runs.values() if _of_same_data(run.record, one.record)]
-        found += [(test, run, one) for one in same[:1]]
+        found += [(test, run, other) for other in same[:1]]
     return found
 
 
@@ -134,9 +134,11 @@ def _pairs_of_runs(
     )
 
 
-def _of_same_data(one: TestRecord, other: TestRecord) -> bool:
+def _of_same_data(record: TestRecord, other: TestRecord) -> bool:
     return (
-        one.dataset is not None and other.dataset is not None and one.dataset.digest == other.dataset.digest
+        record.dataset is not None
+        and other.dataset is not None
+        and record.dataset.digest == other.dataset.digest
     )
 
 
@@ -275,8 +277,8 @@ class _Pair:
             groups=None if groups is None else [groups[place] for place in first.tolist()],
             baseline_repeats=baseline.repeats(first) if are_means else {},
             candidate_repeats=candidate.repeats(second) if are_means else {},
-            ranges={named(name): one for name, one in _ranges(baseline, candidate).items()},
-            directions={named(name): one for name, one in _directions(*records).items()},
+            ranges={named(name): bounds for name, bounds in _ranges(baseline, candidate).items()},
+            directions={named(name): direction for name, direction in _directions(*records).items()},
             baseline_failed=baseline.failed[first],
             candidate_failed=candidate.failed[second],
             baseline_items=baseline.read,
@@ -303,7 +305,9 @@ def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:
     """The ranges of measurements: those recorded, where runs differ the widest; else those of bools."""
     ranges: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(name for side in sides for name in side.names):
-        found = [one for side in sides if name in side.names and (one := _range(side, name)) is not None]
+        found = [
+            bounds for side in sides if name in side.names and (bounds := _range(side, name)) is not None
+        ]
         if len(found) == sum(name in side.names for side in sides):
             ranges[name] = (min(low for low, _ in found), max(high for _, high in found))
     return ranges
@@ -320,9 +324,12 @@ def _range(side: Side, name: str) -> tuple[float, float] | None:
 def _directions(*records: TestRecord) -> dict[str, Direction]:
     """Which values are the better ones, where the runs do not disagree; older records know it of thresholds alone."""
     declared = [
-        known_directions({}, one.thresholds) if one.directions is None else one.directions for one in records
+        known_directions({}, record.thresholds) if record.directions is None else record.directions
+        for record in records
     ]
-    every = {name: one for directions in declared for name, one in directions.items()}
+    every = {name: direction for directions in declared for name, direction in directions.items()}
     return {
-        name: one for name, one in every.items() if all(other.get(name, one) == one for other in declared)
+        name: direction
+        for name, direction in every.items()
+        if all(other.get(name, direction) == direction for other in declared)
     }

@@ -54,8 +54,10 @@ class Side:
         self._offsets = self._of_rows(offsets)
         self.failed = self._of_rows(columns.failed).astype(bool)
         self.targets = self._of_rows(columns.targets)
-        labels = [self._of_rows(one) for one in (columns.questions, columns.clusters) if len(one)]
-        self.clusters = joined_clusters(*(one for one in labels if len(np.unique(one)) < len(one)))
+        labels = [self._of_rows(column) for column in (columns.questions, columns.clusters) if len(column)]
+        self.clusters = joined_clusters(
+            *(labeling for labeling in labels if len(np.unique(labeling)) < len(labeling))
+        )
         names = list(columns.group_names)
         self.groups = None if group is None else [names[one] for one in self._of_rows(columns.groups)]
 
@@ -101,7 +103,9 @@ class Side:
             order = list(offsets)
             wanted = set(order)
             held = {
-                number: one for number, one in enumerate(self.run.record.iter_items()) if number in wanted
+                number: record
+                for number, record in enumerate(self.run.record.iter_items())
+                if number in wanted
             }
             yield from (held[number] for number in order)
             return

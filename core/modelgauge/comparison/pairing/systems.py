@@ -58,11 +58,11 @@ def measured_systems(
     """
     found = _systems(baseline, options)
     first = _baseline(found, options.baseline_sut)
-    others = [] if candidates else [one for one in found if one is not first]
+    others = [] if candidates else [system for system in found if system is not first]
     for given in candidates:
         systems = _systems(given, options)
         # Of an invocation of which the baseline is a part, the other SUTs are meant.
-        others += [one for one in systems if len(systems) == 1 or not _share_runs(one, first)]
+        others += [system for system in systems if len(systems) == 1 or not _share_runs(system, first)]
     if not others:
         raise RecordError(
             f"'{first.given}' has runs of one SUT alone, so there is nothing to compare it with.",
@@ -101,7 +101,7 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
         RecordError: the baseline cannot be read, has several SUTs, or has none of the tests.
     """
     found = _systems(baseline, options)
-    uids, labels = {one.sut_uid for one in planned}, {one.label or one.sut_uid for one in planned}
+    uids, labels = {run.sut_uid for run in planned}, {run.label or run.sut_uid for run in planned}
     same = [one for one in found if one.record.sut_uid in uids] or [
         one for one in found if _name(one) in labels
     ]
@@ -114,7 +114,7 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
         )
     system = found[0] if len(found) == 1 else same[0]
     for uid in uids:
-        tests = {one.test for one in planned if one.sut_uid == uid}
+        tests = {run.test for run in planned if run.sut_uid == uid}
         # Which data a test measures is not known before it is made.
         may_pair = any(run.record.dataset is not None for run in system.runs.values()) or (
             "test" in options.allow and len(system.runs) == len(tests) == 1
@@ -133,16 +133,20 @@ def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
 
     Of long uids the labels have the parts in which they differ.
     """
-    names = short_labels([_name(one) for one in systems])
+    names = short_labels([_name(system) for system in systems])
     shared = Counter(names)
     alike = [place for place, name in enumerate(names) if shared[name] > 1]
     further: list[Callable[[MeasuredSystem], str]] = [
-        lambda one: one.record.identifier or "",
-        lambda one: one.given,
-        lambda one: one.record.run_id,
+        lambda system: system.record.identifier or "",
+        lambda system: system.given,
+        lambda system: system.record.run_id,
     ]
     tells = next(
-        (tell for tell in further if len({(names[one], tell(systems[one])) for one in alike}) == len(alike)),
+        (
+            tell
+            for tell in further
+            if len({(names[place], tell(systems[place])) for place in alike}) == len(alike)
+        ),
         further[-1],
     )
     more = {place: tells(systems[place]) for place in alike}
@@ -200,10 +204,10 @@ def _identity(record: TestRecord) -> tuple[str, str | None]:
 
 
 def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSystem:
-    suts = [_name(one) for one in found]
+    suts = [_name(system) for system in found]
     if sut is None and len(found) == 1:
         return found[0]
-    for names in (suts, [one.record.sut_uid for one in found]):
+    for names in (suts, [system.record.sut_uid for system in found]):
         if sut in names:
             return found[names.index(sut)]
     given = found[0].given
@@ -238,5 +242,5 @@ def _identities(system: MeasuredSystem) -> list[tuple[str, str]]:
     return [(run.record.run_id, run.record.run_timestamp) for run in system.runs.values()]
 
 
-def _share_runs(one: MeasuredSystem, other: MeasuredSystem) -> bool:
-    return not {*_identities(one)}.isdisjoint(_identities(other))
+def _share_runs(system: MeasuredSystem, other: MeasuredSystem) -> bool:
+    return not {*_identities(system)}.isdisjoint(_identities(other))

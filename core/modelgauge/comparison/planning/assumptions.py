@@ -104,7 +104,7 @@ def assumptions(
         InvalidOptionError: an option is missing, or does not go with another.
         RecordError, UnknownNameError, InvalidDataError: see `_of_runs`.
     """
-    if sum(one is not None for one in (runs, options.rate, options.stddev)) != 1:
+    if sum(given is not None for given in (runs, options.rate, options.stddev)) != 1:
         raise InvalidOptionError(
             "A plan is made from two runs, or from a rate, or from a standard deviation.",
             fix="Give --runs A B, --rate 0.7 or --stddev 0.3, and one of them only.",
@@ -201,7 +201,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         raise InvalidOptionError(
             "--runs say what --correlation and --repeat-correlation are.", fix="Leave them out."
         )
-    records = [named_run(one, data_dir).record for one in (baseline, candidate)]
+    records = [named_run(given, data_dir).record for given in (baseline, candidate)]
     try:
         (items,) = paired_runs(baseline, [candidate], CompareOptions(data_dir=data_dir, allow=_ALLOWED)).items
     except RecordError as error:

@@ -170,8 +170,8 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
         comparisons=family,
         designs=designs,
         cost_usd=_cost(assumed, calls),
-        same_calls=tuple(repeated(calls // one, one) for one in repeats if calls // one >= 2),
-        more_repeats=tuple(repeated(assumed.items, one) for one in repeats if assumed.items),
+        same_calls=tuple(repeated(calls // number, number) for number in repeats if calls // number >= 2),
+        more_repeats=tuple(repeated(assumed.items, number) for number in repeats if assumed.items),
         notes=(*assumed.notes, LOOK_ONCE),
     )
 

@@ -35,8 +35,8 @@ TableName = Literal[
     "spans",
 ]
 TABLES: dict[str, RecordTable] = {
-    one.name: one
-    for one in (RUNS, RESULTS, ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
+    table.name: table
+    for table in (RUNS, RESULTS, ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
 }
 """All tables by their names."""
 
@@ -81,7 +81,7 @@ def arrow_schema(table: RecordTable) -> pa.Schema:
         "time": arrow.timestamp("us", tz="UTC"),
     }
     return arrow.schema(
-        [arrow.field(one.name, types[one.kind], metadata=_metadata(one)) for one in table.columns]
+        [arrow.field(column.name, types[column.kind], metadata=_metadata(column)) for column in table.columns]
     )
 
 

@@ -35,13 +35,17 @@ _OF_COMPLETION = (
 
 def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     item, failure = record.test_item, record if isinstance(record, TestItemExceptionRecord) else None
-    answers = [each.completion.text for one in record.interactions for each in one.response.completions]
+    answers = [
+        each.completion.text
+        for interaction in record.interactions
+        for each in interaction.response.completions
+    ]
     yield (
         run_id,
         item.id,
         record.index,
         outcome_of(record),
-        "\n\n".join(prompt_text(one.prompt) for one in item.prompts),
+        "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
         answers[0] if answers else None,
         context_of(item),
         *((failure.stage, failure.source_uid, failure.error_type) if failure else (None, None, None)),
@@ -80,36 +84,36 @@ ITEMS = RecordTable(
 def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, PromptInteractionAnnotations]]:
     """The interactions of an item, each with the place of its prompt."""
     prompts, taken = record.test_item.prompts, set[tuple[int | None, int]]()
-    for one in record.interactions:
-        same = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
+    for interaction in record.interactions:
+        same = [place for place, prompt in enumerate(prompts) if prompt is interaction.prompt]
         # In JSON that is not a journal, equal prompts can be told by their order alone.
         equal = same or [
             place
             for place, prompt in enumerate(prompts)
-            if prompt == one.prompt and (place, one.repeat) not in taken
+            if prompt == interaction.prompt and (place, interaction.repeat) not in taken
         ]
         place = equal[0] if equal else None
-        taken.add((place, one.repeat))
-        yield place, one
+        taken.add((place, interaction.repeat))
+        yield place, interaction
 
 
 def _completions(
     run_id: str, record: ItemRecord
 ) -> Iterator[tuple[Row, PromptInteractionAnnotations, SUTCompletionAnnotations]]:
     """The completions of an item, each with its key and its interaction."""
-    for place, one in _interactions(record):
-        for number, annotated in enumerate(one.response.completions):
-            yield (run_id, record.test_item.id, place, one.repeat, number), one, annotated
+    for place, interaction in _interactions(record):
+        for number, annotated in enumerate(interaction.response.completions):
+            yield (run_id, record.test_item.id, place, interaction.repeat, number), interaction, annotated
 
 
 def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    for key, one, annotated in _completions(run_id, record):
-        answer, usage = annotated.completion, (None if key[-1] else one.response.usage) or Usage()
+    for key, interaction, annotated in _completions(run_id, record):
+        answer, usage = annotated.completion, (None if key[-1] else interaction.response.usage) or Usage()
         hidden = {TRACE} if trace_of(answer) else set()
         yield (
             *key,
-            one.prompt.source_id,
-            prompt_text(one.prompt.prompt),
+            interaction.prompt.source_id,
+            prompt_text(interaction.prompt.prompt),
             answer.text,
             answer.reasoning,
             answer.raw_text,
@@ -126,7 +130,11 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             usage.output_tokens,
             usage.reasoning_tokens,
             usage.cost_usd,
-            *((_time_of(one.time.began), one.time.seconds) if one.time and not key[-1] else (None, None)),
+            *(
+                (_time_of(interaction.time.began), interaction.time.seconds)
+                if interaction.time and not key[-1]
+                else (None, None)
+            ),
         )
 
 
@@ -231,7 +239,7 @@ MEASUREMENTS = RecordTable(
 def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     if not isinstance(record, TestItemRecord):
         return
-    failed = {one.repeat for one in record.failed_repeats}
+    failed = {failure.repeat for failure in record.failed_repeats}
     number = len(record.repeat_measurements) + len(failed)
     measured = [repeat for repeat in range(number) if repeat not in failed]
     for repeat, values in zip(measured, record.repeat_measurements, strict=False):
@@ -268,10 +276,10 @@ def _span_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
 
 def _traces(record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
     """The traces of an item, each with prompt, repeat and completion as far as they are known."""
-    for place, one in _interactions(record):
-        for number, annotated in enumerate(one.response.completions):
+    for place, interaction in _interactions(record):
+        for number, annotated in enumerate(interaction.response.completions):
             if trace := trace_of(annotated.completion):
-                yield (place, one.repeat, number), trace
+                yield (place, interaction.repeat, number), trace
     for failure in record.failures:
         repeat = None if isinstance(failure, TestItemExceptionRecord) else failure.repeat
         yield from (((None, repeat, None), trace) for trace in failure.traces)

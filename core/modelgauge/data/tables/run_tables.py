@@ -84,8 +84,8 @@ RUNS = RecordTable("runs", "a run", 1, tuple(_FIELDS), rows_of_run=_run_row)
 def _result_rows(record: Any) -> Iterator[Row]:
     for name, value in record.result.items():
         if isinstance(value, Mapping):
-            for group, one in value.items():
-                yield (record.run_id, name, group, *_estimated(one))
+            for group, part in value.items():
+                yield (record.run_id, name, group, *_estimated(part))
         else:
             yield (record.run_id, name, None, *_estimated(value))
 

@@ -217,7 +217,7 @@ def message_of(error: BaseException) -> str:
     except BaseException as second:  # noqa: BLE001  likewise the author's
         text = f"(no message: its __str__ raised {type(second).__name__})"
     text = ends(text, _LONGEST_MESSAGE)
-    notes = [one for one in getattr(error, "__notes__", ()) if isinstance(one, str)]
+    notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, str)]
     if notes:
         text = " ".join([f"{text.rstrip(' .')}." if text.strip() else "", *notes]).strip()
     return printable(ends(text, _LONGEST_MESSAGE))
@@ -225,8 +225,11 @@ def message_of(error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """Where in an author's file an error was raised: ` (my_test.py, line 12)`; nothing for an error of this library."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(_OURS)]
-    own = [one for one in frames if one.filename == frames[0].filename]  # what it called may be anybody's
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)
+    ]
+    # What it called may be anybody's.
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 

@@ -60,11 +60,15 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
         if len(answers[0].response.completions) > 1:
             return answers[0]
-    answers += await all_of([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
-    times = [one.time for one in answers if one.time is not None]
-    longest = max(times, key=lambda one: one.seconds, default=None)
+    answers += await all_of(
+        [_ask(target, sut, single, tally, its) for its, single in singles[len(answers) :]]
+    )
+    times = [answer.time for answer in answers if answer.time is not None]
+    longest = max(times, key=lambda took: took.seconds, default=None)
     return Asked(
-        joined([one.response for one in answers]), [key for one in answers for key in one.keys], longest
+        joined([answer.response for answer in answers]),
+        [key for answer in answers for key in answer.keys],
+        longest,
     )
 
 
@@ -139,8 +143,8 @@ def translated(
 def _is_whole(response: SUTResponse) -> bool:
     """Whether a response is what its class says: pydantic's `model_construct` and `model_copy` check nothing."""
     usage: object = response.usage
-    for one in response.completions:  # a loop: this runs for every answer
-        part: object = one
+    for completion in response.completions:  # a loop: this runs for every answer
+        part: object = completion
         if not (isinstance(part, SUTCompletion) and isinstance(part.text, str)):
             return False
     return usage is None or isinstance(usage, Usage)
@@ -150,7 +154,7 @@ def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -
     """Split `<think>` blocks off the texts, unless the SUT keeps them."""
     if not sut.split_reasoning:
         return response
-    completions = tuple([split_off(one) for one in response.completions])
+    completions = tuple([split_off(completion) for completion in response.completions])
     return response if completions == response.completions else response.replaced(completions=completions)
 
 

@@ -46,7 +46,7 @@ class BatchCollector:
 
     def _flush(self) -> None:
         # Without those that nobody waits for any more.
-        batch = [one for one in self._waiting if not one[1].done()]
+        batch = [call for call in self._waiting if not call[1].done()]
         self._waiting, self._timer = [], None
         if batch:
             task = asyncio.get_running_loop().create_task(self._run(batch))

@@ -114,7 +114,7 @@ def _found_nobody(error: BaseException) -> bool:
 
 
 def _is_named(error: BaseException, names: frozenset[str]) -> bool:
-    return any(one.__name__ in names for one in type(error).__mro__)
+    return any(cls.__name__ in names for cls in type(error).__mro__)
 
 
 def _may_pass(error: Exception) -> bool:

@@ -149,6 +149,6 @@ def joined(responses: Sequence[SUTResponse]) -> SUTResponse:
     sums = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
     known = {name: sum(values) for name, values in sums.items() if None not in values}
     return SUTResponse(
-        completions=[one for response in responses for one in response.completions],
+        completions=[completion for response in responses for completion in response.completions],
         usage=Usage(**known) if known else None,
     )

@@ -75,7 +75,7 @@ def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: 
         held = f"the secret {' and '.join(names)} in the"
         if place == "request" and redactor.names_in(keys.key(None).parts):
             return f"{held} arguments of '{owner.uid}'. Let its constructor take a secret, by InjectSecret, not a text"
-        if place == "request" and {one.description().name for one in secrets_of(owner)} & {*names}:
+        if place == "request" and {secret.description().name for secret in secrets_of(owner)} & {*names}:
             method = "evaluate" if isinstance(owner, PromptResponseSUT) else "annotate"
             return f"{held} request. Add the key in `{method}`, not in a method that translates"
         return f"{held} {place}"

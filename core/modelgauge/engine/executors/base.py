@@ -123,7 +123,7 @@ def behind_the_name(option: str) -> str | None:
 def _announced() -> dict[str, Any]:
     """The entry points of executors, by name."""
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
-    return {one.name: one for one in metadata.entry_points(group=GROUP)}
+    return {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
 
 
 def _of_plugin(name: str) -> Callable[..., Executor]:

@@ -116,14 +116,14 @@ class Visits:
         if (visit := self._visits.get(number)) is not None:
             visit.end()
         for queued in self._queued.values():
-            for call in [one for one in queued if one.number == number]:
+            for call in [ask for ask in queued if ask.number == number]:
                 queued.remove(call)
 
     def give_up(self, target: int | None) -> None:
         """Let those go on that wait for the worker's share, of a target or of all: they are refused."""
-        for one in list(self._queued) if target is None else [target]:
-            while self._queued[one]:
-                self._begin(self._queued[one].popleft())
+        for key in list(self._queued) if target is None else [target]:
+            while self._queued[key]:
+                self._begin(self._queued[key].popleft())
 
     async def lost(self) -> None:
         """The worker has died: its calls are under way no more."""

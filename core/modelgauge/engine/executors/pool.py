@@ -124,7 +124,7 @@ class Pool:
             WorkerLostError: workers died of it.
         """
         classes = context_classes(item)
-        named = classes and [None if one is None else [one.__module__, one.__qualname__] for one in classes]
+        named = classes and [None if cls is None else [cls.__module__, cls.__qualname__] for cls in classes]
         body = item.model_dump_json().encode() + (TAB + answers if answers else b"")
         assigned = Assignment(work, index, packed("item", work, index, named, body=body))
         self._waiting.append(assigned)
@@ -148,12 +148,12 @@ class Pool:
         share = self._share() if self._waiting else 0
         while self._waiting:
             item = self._waiting[0]
-            free = [one for one in self._workers if one.has_room(share)]
+            free = [worker for worker in self._workers if worker.has_room(share)]
             if item.is_suspect:  # the others are not given anything either, until one has nothing to do
-                free = [one for one in free if not one.items]
+                free = [worker for worker in free if not worker.items]
             if not free:
                 return
-            self._give(min(free, key=lambda one: len(one.items)), self._waiting.popleft())
+            self._give(min(free, key=lambda worker: len(worker.items)), self._waiting.popleft())
 
     def _give(self, worker: RemoteWorker, item: Assignment) -> None:
         worker.give(item)
@@ -161,8 +161,8 @@ class Pool:
 
     def _share(self) -> int:
         """Items that a worker has at least: all together, twice as many as there are places for calls."""
-        limiters = (one.admission.limiter for one in self._targets)
-        places = sum(one.limit for one in limiters if isinstance(one, AdaptiveLimiter))
+        limiters = (target.admission.limiter for target in self._targets)
+        places = sum(limiter.limit for limiter in limiters if isinstance(limiter, AdaptiveLimiter))
         return max(2, ceil(2 * places / max(1, len(self._workers))))
 
     # --- workers -----------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Pool:
         """Take what a worker had; where nobody has ended it, its items go to others."""
         self._workers.remove(worker)
         await worker.end()
-        lost = [one for one in worker.items.values() if not one.record.done()]
+        lost = [assignment for assignment in worker.items.values() if not assignment.record.done()]
         if worker.is_ready and not self._closing:
             log.warning("%s ended %s; another takes its place.", worker.link.name, worker.link.why_ended())
         for item in reversed(lost):

@@ -96,7 +96,7 @@ def briefed(
     brief = Brief(
         works=manifests,
         folders=tuple(str(folder.path.absolute()) for _, folder, _ in listed),
-        answers=tuple(None if one is None else str(one.path.absolute()) for one in journals),
+        answers=tuple(None if folder is None else str(folder.path.absolute()) for folder in journals),
         data_dir=str(options.data_dir),
         cache=options.cache,
         files=hashes_of(manifests[0].get("inputs", {}).get("plugins", ())),
@@ -109,8 +109,8 @@ def briefed(
 
 def hashes_of(plugins: Iterable[str]) -> dict[str, str]:
     """SHA-256 of those plugins that are files; modules belong to a distribution, whose version counts."""
-    files = [one for one in plugins if Path(one).is_absolute()]
-    return {one: hash_of(Path(one)) for one in files}
+    files = [plugin for plugin in plugins if Path(plugin).is_absolute()]
+    return {file: hash_of(Path(file)) for file in files}
 
 
 def hash_of(file: Path) -> str:

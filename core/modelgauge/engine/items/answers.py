@@ -60,8 +60,8 @@ class Answered:
         made = self.response.completions
         completions = tuple(
             [
-                of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(own))
-                for one, own in zip(made, self.annotations or [{}] * len(made), strict=True)
+                of_valid(SUTCompletionAnnotations, completion=completion, annotations=dict(own))
+                for completion, own in zip(made, self.annotations or [{}] * len(made), strict=True)
             ]
         )
         return of_valid(
@@ -167,8 +167,8 @@ class Asking(Answerer):
             answers.append(await self._answered(item.prompts[0], 0))
             return None
         questions = [(prompt, repeat) for repeat in range(self.reduce.repeats) for prompt in item.prompts]
-        results = await all_done([self._answered(*one) for one in questions])
-        answers.extend(one for one in results if isinstance(one, Answered))
+        results = await all_done([self._answered(*question) for question in questions])
+        answers.extend(result for result in results if isinstance(result, Answered))
         note_failed([repeat for _, repeat in questions], results, failed, self.reduce)
         return None
 
@@ -193,7 +193,7 @@ def asking_sut(
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
         asked = await ask_sut(sut, sent, calls, repeat)
         key, *others = asked.keys
-        known = [one for one in others if one is not None]
+        known = [other for other in others if other is not None]
         return Answered(prompt, asked.response, repeat, key, other_keys=known, time=asked.time)
 
     return ask
@@ -244,7 +244,7 @@ def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, 
 
 def _raise_first(results: Sequence[Any]) -> None:
     """Raise the first failure, with the traces of all; one that stops all calls first, since it is not the item's."""
-    failures = [one for one in results if isinstance(one, BaseException)]
+    failures = [result for result in results if isinstance(result, BaseException)]
     if not failures:
         return
     traces = tuple(trace for one in failures if isinstance(one, StageError) for trace in one.traces)

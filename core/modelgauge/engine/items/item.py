@@ -81,13 +81,15 @@ class ItemWorker:
         """
         if self.annotators:
             try:
-                await self._annotate_all([one for one in answers if one.repeat not in failed], failed)
+                await self._annotate_all(
+                    [answer for answer in answers if answer.repeat not in failed], failed
+                )
             except StageError as failure:
                 return await self._failed_in_part(index, item, answers, failure, whole=not failed)
         if self.turns.needed:
             await self.turns.turn()
         with AtStage("measure", self.measurer.uid):
-            interactions = tuple([one.recorded() for one in answers])
+            interactions = tuple([answer.recorded() for answer in answers])
             measured, each = await self._measured_all(item, interactions, failed)
         return of_valid(
             TestItemRecord,
@@ -111,10 +113,12 @@ class ItemWorker:
         Not where the SUT had failed in some repeats (`whole` is False then): a measurement is made of all of them.
         """
         measured = Measured({}, ())
-        is_annotated = whole and any(own for one in answers for own in one.annotations)
+        is_annotated = whole and any(own for answer in answers for own in answer.annotations)
         if is_annotated and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
             try:
-                measured = await self._measured_in_part(item, tuple([one.recorded() for one in answers]))
+                measured = await self._measured_in_part(
+                    item, tuple([answer.recorded() for answer in answers])
+                )
             except BaseException as error:
                 if is_from_outside(error) or isinstance(error, RunStoppedError):
                     raise
@@ -178,8 +182,8 @@ class ItemWorker:
         left = [repeat for repeat in range(self.reduce.repeats) if repeat not in failed]
         results = await all_done([self._measured(_of_repeat(repeat, item, interactions)) for repeat in left])
         note_failed(left, results, failed, self.reduce)
-        several: list[Measured] = [one for one in results if isinstance(one, Measured)]
-        return joined(several, self.reduce), tuple(one.values for one in several)
+        several: list[Measured] = [result for result in results if isinstance(result, Measured)]
+        return joined(several, self.reduce), tuple(measured.values for measured in several)
 
     async def _measured(self, answered: TestItemAnnotations) -> Measured:
         with AtStage("measure", self.measurer.uid):
@@ -190,8 +194,10 @@ class ItemWorker:
             await self.measurer.measure_in_part(_of_repeat(repeat, item, interactions))
             for repeat in range(self.reduce.repeats)
         ]
-        names = [name for name in several[0].values if all(name in one.values for one in several)]
-        shared = [one._replace(values={name: one.values[name] for name in names}) for one in several]
+        names = [name for name in several[0].values if all(name in measured.values for measured in several)]
+        shared = [
+            measured._replace(values={name: measured.values[name] for name in names}) for measured in several
+        ]
         return joined(shared, self.reduce)
 
 
@@ -205,14 +211,14 @@ def _failed(
     """
     if isinstance(failure.error, RunStoppedError):
         raise failure.error from failure
-    record = exception_record(index, item, [one.recorded() for one in answers], failure)
+    record = exception_record(index, item, [answer.recorded() for answer in answers], failure)
     # Its traceback's frames refer to it: without the cycle, memory is freed now, not by some collection.
     failure.__traceback__ = None
     return record
 
 
 def _of_repeat(repeat: int, item: TestItem, interactions: Interactions) -> TestItemAnnotations:
-    own = tuple([one for one in interactions if one.repeat == repeat])
+    own = tuple([interaction for interaction in interactions if interaction.repeat == repeat])
     return of_valid(TestItemAnnotations, test_item=item, interactions=own)
 
 

@@ -197,8 +197,14 @@ def pass_at(k: int, values: Sequence[float]) -> float:
 
 def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
     """The measurements of an item of those of its repeats; one that all gave as bool is one still."""
-    values = several[0].values if reduce.repeats == 1 else reduced([one.values for one in several], reduce)
-    return Measured(values, tuple([name for name in values if all(name in one.binary for one in several)]))
+    values = (
+        several[0].values
+        if reduce.repeats == 1
+        else reduced([measured.values for measured in several], reduce)
+    )
+    return Measured(
+        values, tuple([name for name in values if all(name in measured.binary for measured in several)])
+    )
 
 
 def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dict[str, float]:
@@ -207,11 +213,11 @@ def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dic
     Raises:
         InvalidDataError: a repeat lacks a measurement that another has.
     """
-    names = dict.fromkeys(name for one in measurements for name in one)
+    names = dict.fromkeys(name for measurement in measurements for name in measurement)
     for name in names:
-        if any(name not in one for one in measurements):
+        if any(name not in measurement for measurement in measurements):
             raise InvalidDataError(
                 f"Measurement '{name}' is there for some repeats of an item only.",
                 fix="Return it from measure_quality for every answer.",
             )
-    return {name: reduce.function([one[name] for one in measurements]) for name in names}
+    return {name: reduce.function([measurement[name] for measurement in measurements]) for name in names}

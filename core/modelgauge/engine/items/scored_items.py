@@ -81,7 +81,7 @@ class JournalIndex:
             item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
         if self.is_asked:
-            self.prompts.extend([self._asked(one.prompt) for one in item.prompts])
+            self.prompts.extend([self._asked(prompt.prompt) for prompt in item.prompts])
         if isinstance(record, TestItemRecord):
             self._add_measured(record, offset, item)
             return
@@ -126,8 +126,10 @@ class JournalIndex:
 
     def shared(self) -> "NDArray[np.int64] | None":
         """The clusters of the measured items: those that share an answer, or that have one value in their field."""
-        labelings = [_places(one) for one in (self._questions, self._clusters) if len(one)]
-        return joined_clusters(*(one for one in labelings if len(np.unique(one)) < len(one)))
+        labelings = [_places(labels) for labels in (self._questions, self._clusters) if len(labels)]
+        return joined_clusters(
+            *(labeling for labeling in labelings if len(np.unique(labeling)) < len(labeling))
+        )
 
     def shares(self) -> "NDArray[np.float64] | None":
         """For each measured item the share of it that failed; None if nothing did."""
@@ -259,7 +261,7 @@ class _FailedItems(Sequence[TestItem]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [self._at(one) for one in range(len(self))[place]]
+            return [self._at(index) for index in range(len(self))[place]]
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:

@@ -128,7 +128,7 @@ def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], op
 def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
     """The items, once one of the first has the field: a wrong name is an error before anything is asked."""
     first = list(islice(items, _FIRST_CHUNK))
-    if first and all(field_of(one.item, field) is None for one in first):
+    if first and all(field_of(item.item, field) is None for item in first):
         known = fields_of(first[0].item)
         raise InvalidOptionError(
             f"No item of '{test_uid}' has a field '{field}' by which it could belong to a cluster.",
@@ -167,7 +167,7 @@ def _parts_of(context: Any) -> list[Mapping[str, Any]]:
     if not isinstance(context, Mapping):
         return []
     inner = [context[part] for part in _FURTHER_FIELDS if part in context]
-    return [context, *(one for one in inner if isinstance(one, Mapping))]
+    return [context, *(part for part in inner if isinstance(part, Mapping))]
 
 
 _FURTHER_FIELDS = ("custom_column_key_values", "metadata", "additional_metadata")
@@ -188,8 +188,8 @@ def sample(items: Iterable[NumberedItem], most: int, seed: int) -> list[Numbered
 
     So a smaller sample is part of a larger one, and adding items to a test moves few others.
     """
-    chosen = heapq.nsmallest(most, items, key=lambda one: _rank(one, seed))
-    return sorted(chosen, key=lambda one: one.index)
+    chosen = heapq.nsmallest(most, items, key=lambda item: _rank(item, seed))
+    return sorted(chosen, key=lambda item: item.index)
 
 
 def _rank(numbered_item: NumberedItem, seed: int) -> bytes:

@@ -317,7 +317,7 @@ def never_waits(function: object) -> bool:
 
 @lru_cache(maxsize=1024)
 def _ends_in_one_step(code: CodeType) -> bool:
-    return not any(one.opname == "YIELD_VALUE" for one in dis.get_instructions(code))
+    return not any(instruction.opname == "YIELD_VALUE" for instruction in dis.get_instructions(code))
 
 
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -339,7 +339,7 @@ class CallPool:
 
     def _check(self, period: float) -> None:
         now = self.clock()
-        for call in [one for one in self._running if not one.finished]:
+        for call in [job for job in self._running if not job.finished]:
             if call.started is not None and now - call.started > call.timeout:
                 self._abandon(call)
         self._watch = self._loop.call_later(period, self._check, period) if self._running else None

@@ -29,10 +29,10 @@ async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         BaseException: else the first that was raised, once all have ended.
     """
     results = await all_done(work)
-    failures = [one for one in results if isinstance(one, BaseException)]
+    failures = [result for result in results if isinstance(result, BaseException)]
     if failures:
-        raise min(failures, key=lambda one: not isinstance(one, RunStoppedError))
-    return [one for one in results if not isinstance(one, BaseException)]
+        raise min(failures, key=lambda failure: not isinstance(failure, RunStoppedError))
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 async def end_task(task: asyncio.Task[Any]) -> None:

@@ -326,19 +326,19 @@ def by_invocation(runs: Path) -> tuple[dict[str, list[RunFolder]], list[RecordEr
     """
     found: list[tuple[str, str, RunFolder]] = []
     damaged: list[RecordError] = []
-    for one in runs_in(runs):
+    for folder in runs_in(runs):
         try:
-            manifest = one.read_manifest()
+            manifest = folder.read_manifest()
         except RecordError as error:
             damaged.append(error)
             continue
         began, invocation = (
-            str(manifest.get(name, one.run_id)) for name in ("run_timestamp", "invocation_id")
+            str(manifest.get(name, folder.run_id)) for name in ("run_timestamp", "invocation_id")
         )
-        found.append((began, invocation, one))
+        found.append((began, invocation, folder))
     invocations: dict[str, list[RunFolder]] = {}
-    for _, invocation, one in sorted(found, key=lambda each: each[:2]):
-        invocations.setdefault(invocation, []).append(one)
+    for _, invocation, folder in sorted(found, key=lambda each: each[:2]):
+        invocations.setdefault(invocation, []).append(folder)
     return invocations, damaged
 
 

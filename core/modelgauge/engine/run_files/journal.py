@@ -93,19 +93,26 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
 def _written(record: ItemRecord) -> str:
     """The JSON of a record, in which an interaction names its prompt by the place in the item."""
     prompts = record.test_item.prompts
-    fields = {**record.__dict__, "interactions": [_interaction(one, prompts) for one in record.interactions]}
+    fields = {
+        **record.__dict__,
+        "interactions": [_interaction(interaction, prompts) for interaction in record.interactions],
+    }
     if not record.failures:
         del fields["failed_repeats"]
     return to_json(fields).decode()
 
 
-def _interaction(one: PromptInteractionAnnotations, prompts: Sequence[PromptWithContext]) -> dict[str, Any]:
+def _interaction(
+    interaction: PromptInteractionAnnotations, prompts: Sequence[PromptWithContext]
+) -> dict[str, Any]:
     """The fields of an interaction in a line; its prompt is one of them only if the item does not have it."""
-    fields = {"prompt_index": 0, **one.__dict__}
+    fields = {"prompt_index": 0, **interaction.__dict__}
     del fields["prompt"]
-    if one.prompt is not prompts[0]:
-        places = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
-        fields |= {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": one.prompt}
+    if interaction.prompt is not prompts[0]:
+        places = [place for place, prompt in enumerate(prompts) if prompt is interaction.prompt]
+        fields |= (
+            {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": interaction.prompt}
+        )
     for name in ("annotation_keys", "other_keys", "time"):
         if not fields[name]:
             del fields[name]
@@ -114,18 +121,22 @@ def _interaction(one: PromptInteractionAnnotations, prompts: Sequence[PromptWith
 
 def _answers(written: str) -> list[Any]:
     """The completions in a record, without annotations."""
-    responses = [one["response"] for one in json.loads(written)["interactions"]]
-    return [each["completion"] for one in responses for each in one["completions"]]
+    responses = [interaction["response"] for interaction in json.loads(written)["interactions"]]
+    return [each["completion"] for response in responses for each in response["completions"]]
 
 
 def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemExceptionRecord:
     """The failure of an item that cannot be written, with all parts that can."""
     item = record.test_item if _is_writable(record.test_item) else without_contexts(record.test_item)
-    plain = [one.replaced(prompt=one.prompt.replaced(context=None)) for one in record.interactions]
-    either = [
-        (one if _is_writable(one) else bare) for one, bare in zip(record.interactions, plain, strict=True)
+    plain = [
+        interaction.replaced(prompt=interaction.prompt.replaced(context=None))
+        for interaction in record.interactions
     ]
-    kept = [one for one in either if _is_writable(one)]
+    either = [
+        (interaction if _is_writable(interaction) else bare)
+        for interaction, bare in zip(record.interactions, plain, strict=True)
+    ]
+    kept = [interaction for interaction in either if _is_writable(interaction)]
     if isinstance(record, TestItemExceptionRecord):
         return record.replaced(test_item=item, interactions=tuple(kept))
     unwritable = InvalidDataError(

@@ -21,7 +21,7 @@ def comparison_as_json(
         redact_json: takes secrets out; out of flipped items they were taken when their runs were written.
     """
     known = comparison.model_dump(mode="json")
-    known |= {"gates": [one.model_dump(mode="json") for one in outcomes]} if outcomes else {}
+    known |= {"gates": [outcome.model_dump(mode="json") for outcome in outcomes]} if outcomes else {}
     yield json.dumps(redact_json(known), ensure_ascii=False, indent=2)[:-2]
     yield ',\n  "flips": ['
     for place, flip in enumerate(comparison.iter_flips()):

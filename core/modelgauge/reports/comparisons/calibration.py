@@ -57,11 +57,13 @@ def render_calibration(found: Calibration, style: Style, redact: Callable[[str],
         if label != uid or not several:
             page.add_fact("SUT", f"{label}: {uid}" if several else uid, indent=4)
     for sut in found.suts:
-        for one in sut.scores:
-            if one.why_not:
-                page.add_fact("note", f"{labels[sut.sut]}, {METHODS[one.method]}: {one.why_not}", indent=4)
-            if one.bounds:
-                worst, best = (figure(end, 0.01) for end in one.bounds)
+        for estimate in sut.scores:
+            if estimate.why_not:
+                page.add_fact(
+                    "note", f"{labels[sut.sut]}, {METHODS[estimate.method]}: {estimate.why_not}", indent=4
+                )
+            if estimate.bounds:
+                worst, best = (figure(end, 0.01) for end in estimate.bounds)
                 missing = counted(sut.n_without_label, "missing label")
                 page.add_fact("note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}", indent=4)
     for note in found.notes:
@@ -74,33 +76,45 @@ def _agreement_rows(found: Agreement, labels: Mapping[str, str]) -> Iterator[lis
     whose = (
         f"{found.between}, {labels[found.sut]}" if found.sut else found.between + ", all" * (len(labels) > 1)
     )
-    for one in found.coefficients:
-        value = "" if one.value is None else f"{one.value:.2f}"
-        yield [whose, COEFFICIENTS[one.name], value, between(one.interval, 0.1), f"{found.n:,}"]
+    for coefficient in found.coefficients:
+        value = "" if coefficient.value is None else f"{coefficient.value:.2f}"
+        yield [
+            whose,
+            COEFFICIENTS[coefficient.name],
+            value,
+            between(coefficient.interval, 0.1),
+            f"{found.n:,}",
+        ]
         whose = ""
 
 
 def _add_confusion(found: Agreement, page: Page, labels: Mapping[str, str]) -> None:
-    categories = [figure(one) for one in found.categories]
+    categories = [figure(value) for value in found.categories]
     of = f" of {labels[found.sut]}" if found.sut else " of all" * (len(labels) > 1)
     short = len(categories) > 4  # so that the table fits
-    head = [f"Labels{of}", *(one if short else f"judge: {one}" for one in categories)]
+    head = [f"Labels{of}", *(category if short else f"judge: {category}" for category in categories)]
     rows = [
-        [f"people: {one}", *(f"{count:,}" for count in row)]
-        for one, row in zip(categories, found.confusion, strict=True)
+        [f"people: {category}", *(f"{count:,}" for count in row)]
+        for category, row in zip(categories, found.confusion, strict=True)
     ]
     page.add_table(rows, head, folds={}, right=head[1:])
 
 
 def _score_rows(sut: CalibratedSUT, labels: Mapping[str, str], style: Style) -> Iterator[list[str]]:
     name = labels[sut.sut]
-    for one in sut.scores:
-        if one.value is not None:
-            yield [name, METHODS[one.method], _value(one, style), between(one.interval, 0.01), f"{one.n:,}"]
+    for estimate in sut.scores:
+        if estimate.value is not None:
+            yield [
+                name,
+                METHODS[estimate.method],
+                _value(estimate, style),
+                between(estimate.interval, 0.01),
+                f"{estimate.n:,}",
+            ]
             name = ""
 
 
-def _value(one: ScoreEstimate, style: Style) -> str:
-    value, stderr = one.value or 0.0, one.stderr
-    spread = stderr or (one.interval and (one.interval[1] - one.interval[0]) / 4) or 0.01
+def _value(estimate: ScoreEstimate, style: Style) -> str:
+    value, stderr = estimate.value or 0.0, estimate.stderr
+    spread = stderr or (estimate.interval and (estimate.interval[1] - estimate.interval[0]) / 4) or 0.01
     return figure(value, spread) + (f" {style.plus_minus} {figure(stderr, stderr)}" if stderr else "")

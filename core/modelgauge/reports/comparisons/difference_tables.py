@@ -81,36 +81,36 @@ class DifferenceTable:
     def ends(self) -> list[float]:
         """The values that its axis must hold, in its unit."""
         return [
-            self.unit.scale * end for one in self.lines for end in one.interval or (one.difference or 0.0,)
+            self.unit.scale * end for line in self.lines for end in line.interval or (line.difference or 0.0,)
         ]
 
     def names(self) -> Columns:
         """The columns of names, as far as they tell the rows apart; in the first of them the names of groups."""
         lines = self.lines
         found = [
-            (head, [one.names[place] for one in lines])
+            (head, [line.names[place] for line in lines])
             for place, head in enumerate(NAMES)
-            if len({one.names[place] for one in lines}) > 1
-            or (place == 0 and any(one.place is None for one in lines))
-        ] or [("Measurement", [one.names[1] for one in lines])]
+            if len({line.names[place] for line in lines}) > 1
+            or (place == 0 and any(line.place is None for line in lines))
+        ] or [("Measurement", [line.names[1] for line in lines])]
         for at in range(len(lines) - 1, 0, -1):
             if len(found) > 1 and found[0][1][at] == found[0][1][at - 1]:
                 found[0][1][at] = ""
-        for at, one in enumerate(lines):
-            if one.group:
+        for at, line in enumerate(lines):
+            if line.group:
                 for _, column in found:
                     column[at] = ""
-                found[0][1][at] = f"  {one.group}"
+                found[0][1][at] = f"  {line.group}"
         return found
 
     def numbers(self) -> Columns:
         """The columns of numbers that any row has."""
         found: Columns = [
-            ("difference", [self.unit.signed(one.difference, one.stderr) for one in self.lines]),
-            ("95 % interval", [self.unit.between(one.interval, one.stderr) for one in self.lines]),
+            ("difference", [self.unit.signed(line.difference, line.stderr) for line in self.lines]),
+            ("95 % interval", [self.unit.between(line.interval, line.stderr) for line in self.lines]),
         ]
-        for head in dict.fromkeys(name for one in self.lines for name in one.other):
-            column = [one.other.get(head, "") for one in self.lines]
+        for head in dict.fromkeys(name for line in self.lines for name in line.other):
+            column = [line.other.get(head, "") for line in self.lines]
             found += [(head, column)] if any(column) else []
         return found
 
@@ -137,7 +137,7 @@ def difference_tables(
         table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow, labelled))
     for mean in comparison.macro:
         table_of(mean).lines.append(_mean_line(mean, comparison))
-    return [replace(one, of=_unnamed(one)) if len(tables) > 1 else one for one in tables.values()]
+    return [replace(table, of=_unnamed(table)) if len(tables) > 1 else table for table in tables.values()]
 
 
 def _unnamed(table: DifferenceTable) -> str:
@@ -216,9 +216,9 @@ def _values(row: MeasurementComparison | GroupDifference, arrow: str) -> str:
 # --- leaderboards -----------------------------------------------------------------------------------
 
 
-def ranks(one: RankedSystem) -> str:
+def ranks(system: RankedSystem) -> str:
     """The ranks that a system may have."""
-    best, worst = one.ranks
+    best, worst = system.ranks
     return f"{best}" if best == worst else f"{best} to {worst}"
 
 

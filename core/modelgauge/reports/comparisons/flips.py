@@ -31,7 +31,7 @@ def render_flips(
     """
     page = Page(style, redact)
     for (test, measurement, candidate), group in groupby(
-        flips, key=lambda one: (one.test, one.measurement, one.candidate)
+        flips, key=lambda item: (item.test, item.measurement, item.candidate)
     ):
         page.add(one_line(f"Items of {test} with another {measurement}", _MOST_OF_A_NAME), "bold")
         for flip in group:
@@ -54,7 +54,9 @@ def _add(flip: FlippedItem, baseline: str, candidate: str, page: Page) -> None:
         (baseline, flip.baseline_annotations),
         (candidate, flip.candidate_annotations),
     ):
-        for name, value in ((name, value) for one in annotations for name, value in one.items()):
+        for name, value in (
+            (name, value) for annotation in annotations for name, value in annotation.items()
+        ):
             page.add(f"  {one_line(f'{name} of {label}: {short_json(value)}', _MOST_OF_A_NAME)}")
 
 

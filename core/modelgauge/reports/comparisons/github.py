@@ -30,15 +30,17 @@ def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = 
         outcomes: what gates say.
         redact: takes secrets out of a text.
     """
-    for one in outcomes:
-        if not one.passed:
-            title = f"{one.gate}: {one.test}, {one.measurement}"
-            yield f"::error title={_in_command(redact(title), ':,')}::{_in_command(redact(one.why))}"
+    for outcome in outcomes:
+        if not outcome.passed:
+            title = f"{outcome.gate}: {outcome.test}, {outcome.measurement}"
+            yield f"::error title={_in_command(redact(title), ':,')}::{_in_command(redact(outcome.why))}"
 
 
 def _in_command(text: str, more: str = "") -> str:
     """A text as part of a workflow command, which no character of it can end."""
-    return "".join(f"%{ord(one):02X}" if one in f"%\r\n{more}" else one for one in visible(text))
+    return "".join(
+        f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in visible(text)
+    )
 
 
 def without_commands(text: str) -> str:
@@ -70,8 +72,8 @@ def markdown(
     lines = [f"### {plain(question(comparison))}", ""]
     lines += [f"- {plain(answer)}" for answer in answers(comparison)]
     if outcomes:
-        lines += ["", *(f"- {_gate(one, plain)}" for one in outcomes if not one.passed)]
-        passed = sum(one.passed for one in outcomes)
+        lines += ["", *(f"- {_gate(outcome, plain)}" for outcome in outcomes if not outcome.passed)]
+        passed = sum(outcome.passed for outcome in outcomes)
         lines.append(f"- {passed:,} of {counted(len(outcomes), 'gate')} passed.")
     rows = comparison.comparisons[:_MOST_ROWS]
     lines += ["", f"| {' | '.join(_HEAD)} |", f"|{' --- |' * len(_HEAD)}"]

@@ -18,7 +18,7 @@ class TextAxis:
     """
 
     def __init__(self, values: Iterable[float], width: int, *, symbols: bool) -> None:
-        finite = [0.0, *(one for one in values if math.isfinite(one))]
+        finite = [0.0, *(value for value in values if math.isfinite(value))]
         step = _step(max(finite) - min(finite))
         self._low, self._high = math.floor(min(finite) / step) * step, math.ceil(max(finite) / step) * step
         if self._low == self._high:

@@ -27,9 +27,11 @@ def junit_xml(
     cases = outcomes or [
         GateOutcome.of("compared", row, row.verdict_text, passed=True) for row in comparison.comparisons
     ]
-    for test, group in groupby(sorted(cases, key=lambda one: one.test), key=lambda one: one.test):
+    for test, group in groupby(
+        sorted(cases, key=lambda outcome: outcome.test), key=lambda outcome: outcome.test
+    ):
         of_test = list(group)
-        failed = sum(not one.passed for one in of_test)
+        failed = sum(not outcome.passed for outcome in of_test)
         suite = ET.SubElement(
             root,
             "testsuite",
@@ -39,12 +41,14 @@ def junit_xml(
             errors="0",
             skipped="0",
         )
-        for one in of_test:
-            name = f"{one.measurement} of {one.candidate} against {comparison.baseline.label}: {one.gate}"
+        for outcome in of_test:
+            name = f"{outcome.measurement} of {outcome.candidate} against {comparison.baseline.label}: {outcome.gate}"
             case = ET.SubElement(suite, "testcase", classname=shown(test), name=shown(name), time="0")
-            if one.passed:
-                ET.SubElement(case, "system-out").text = shown(one.why)
+            if outcome.passed:
+                ET.SubElement(case, "system-out").text = shown(outcome.why)
             else:
-                ET.SubElement(case, "failure", message=shown(one.why), type="gate").text = shown(one.why)
+                ET.SubElement(case, "failure", message=shown(outcome.why), type="gate").text = shown(
+                    outcome.why
+                )
     ET.indent(root)
     return f"{ET.tostring(root, encoding='unicode', xml_declaration=True)}\n"

@@ -64,19 +64,19 @@ def _goal(plan: ComparisonPlan) -> str:
 
 def _add_designs(plan: ComparisonPlan, page: Page) -> None:
     designs, items = plan.designs, plan.assumed.items
-    alike = all(_found(one.gain) == _found(one.loss) for one in designs)
+    alike = all(_found(design.gain) == _found(design.loss) for design in designs)
     cells: dict[str, Callable[[ComparisonDesign], str]] = {
-        "Design": lambda one: _DESIGNS[one.samples, one.test]
+        "Design": lambda design: _DESIGNS[design.samples, design.test]
     }
     if plan.effect is not None:
-        cells["needs"] = lambda one: f"{one.items or 0:,}"
+        cells["needs"] = lambda design: f"{design.items or 0:,}"
     if plan.effect is not None and items:
-        cells["power"] = lambda one: f"{one.power or 0.0:.2f}"
+        cells["power"] = lambda design: f"{design.power or 0.0:.2f}"
     if items:
-        cells["finds" if alike else "finds a gain of"] = lambda one: _found(one.gain)
+        cells["finds" if alike else "finds a gain of"] = lambda design: _found(design.gain)
     if items and not alike:
-        cells["a loss of"] = lambda one: _found(one.loss)
-    rows = [[cell(one) for cell in cells.values()] for one in designs]
+        cells["a loss of"] = lambda design: _found(design.loss)
+    rows = [[cell(design) for cell in cells.values()] for design in designs]
     page.add_table(rows, [*cells], folds={"Design": 20}, right=[*cells][1:])
 
 
@@ -106,8 +106,14 @@ def _assumed(plan: ComparisonPlan) -> list[str]:
 def _add_repeats(rows: Sequence[RepeatedDesign], page: Page) -> None:
     head = ["items", "repeats", "calls of each", "std err", "finds", "cost"]
     cells = [
-        [f"{one.items:,}", f"{one.repeats:,}", f"{one.calls:,}", f"{one.stderr:.3g}", _found(one.detectable)]
-        + [dollars(one.cost_usd)] * (one.cost_usd is not None)
-        for one in rows
+        [
+            f"{design.items:,}",
+            f"{design.repeats:,}",
+            f"{design.calls:,}",
+            f"{design.stderr:.3g}",
+            _found(design.detectable),
+        ]
+        + [dollars(design.cost_usd)] * (design.cost_usd is not None)
+        for design in rows
     ]
     page.add_table(cells, head[: len(cells[0])], folds={}, right=head)

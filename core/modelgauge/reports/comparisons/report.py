@@ -75,10 +75,10 @@ def answers(comparison: Comparison) -> Iterator[str]:
             about = _about(row, rows)
             yield f"{about}: {row.verdict_text}" if about else row.verdict_text
         return
-    for one in comparison.candidates:
-        verdicts = Counter(row.verdict for row in rows if row.candidate == one.label)
+    for system in comparison.candidates:
+        verdicts = Counter(row.verdict for row in rows if row.candidate == system.label)
         counts = [f"{word} in {verdicts[name]:,}" for name, word in VERDICTS.items() if verdicts[name]]
-        yield f"{one.label}: {', '.join(counts)} of {counted(verdicts.total(), 'comparison')}."
+        yield f"{system.label}: {', '.join(counts)} of {counted(verdicts.total(), 'comparison')}."
 
 
 def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
@@ -156,7 +156,7 @@ def _by_side(row: MeasurementComparison) -> str:
 def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
     """What a fact is of, where there are several comparisons."""
     names = [_about(row, rows), row.candidate if len({one.candidate for one in rows}) > 1 else ""]
-    return " on ".join(reversed([one for one in names if one]))
+    return " on ".join(reversed([name for name in names if name]))
 
 
 def _precision(row: MeasurementComparison, alpha: float) -> Facts:
@@ -172,7 +172,8 @@ def _precision(row: MeasurementComparison, alpha: float) -> Facts:
         )
     if row.stderr is not None and row.stderr_unpaired is not None:
         error, apart = (
-            figure(unit.scale * one, unit.scale * row.stderr) for one in (row.stderr, row.stderr_unpaired)
+            figure(unit.scale * stderr, unit.scale * row.stderr)
+            for stderr in (row.stderr, row.stderr_unpaired)
         )
         related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
         yield "error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}"
@@ -208,7 +209,7 @@ def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
 def differing(comparison: Comparison) -> list[str]:
     """In what else runs differ; what several tests and candidates have in common stands once."""
     found = Counter(
-        f"{one.kind} {one.name}: {short_json(one.baseline)} -> {short_json(one.candidate_value)}"
-        for one in comparison.differs
+        f"{found.kind} {found.name}: {short_json(found.baseline)} -> {short_json(found.candidate_value)}"
+        for found in comparison.differs
     )
     return [f"{text} (in {number:,} pairs of runs)" if number > 1 else text for text, number in found.items()]

@@ -44,7 +44,7 @@ def add_differences(comparison: Comparison, page: Page, *, only_means: bool = Fa
 def _add_table(differences: DifferenceTable, page: Page) -> None:
     names, beside, lines = differences.names(), differences.numbers(), differences.lines
     axis = TextAxis(differences.ends, _chart_width(names, beside, page), symbols=page.style.symbols)
-    drawings = [_drawing(one, differences.unit, axis, page) for one in lines]
+    drawings = [_drawing(line, differences.unit, axis, page) for line in lines]
     table = [*names, (axis.head(), drawings), *beside]
     left_out = _drop_what_has_no_room(table, axis.head(), page)
     page.add(_caption(differences, page), "dim")
@@ -84,7 +84,7 @@ def _caption(differences: DifferenceTable, page: Page) -> str:
     legend = [
         f"{_mark(is_finding, page)} {word}"
         for is_finding, word in ((False, "cannot tell"), (None, "untested"))
-        if any(one.is_finding is is_finding for one in differences.lines)
+        if any(line.is_finding is is_finding for line in differences.lines)
     ]
     return ". ".join(filter(None, [differences.about, ", ".join(legend)]))
 
@@ -100,7 +100,7 @@ def _drop_what_has_no_room(table: Columns, drawn: str, page: Page) -> list[str]:
 
 def _fits(table: Columns, page: Page) -> bool:
     """Whether the columns of a table stand side by side, with names folded a little."""
-    wide = [min(_width(one), _WIDE_NAME) if one[0] in NAMES else _width(one) for one in table]
+    wide = [min(_width(column), _WIDE_NAME) if column[0] in NAMES else _width(column) for column in table]
     return sum(wide) + _GAP * (len(wide) - 1) <= page.style.width
 
 
@@ -148,14 +148,14 @@ def add_leaderboards(comparison: Comparison, page: Page) -> None:
         page.add(
             f"{board.test}, {board.measurement}: {counted(board.n, 'item')} that all systems have", "bold"
         )
-        values = [one.value for one in board.systems]
+        values = [system.value for system in board.systems]
         error = (max(values) - min(values)) / 10
         _add(
             [
-                ("rank", [ranks(one) for one in board.systems]),
-                ("System", [one.system for one in board.systems]),
+                ("rank", [ranks(system) for system in board.systems]),
+                ("System", [system.system for system in board.systems]),
                 ("value", [figure(value, error) for value in values]),
-                ("not told apart", [letters(board, one.system) for one in board.systems]),
+                ("not told apart", [letters(board, system.system) for system in board.systems]),
             ],
             page,
         )
@@ -165,7 +165,7 @@ def _add_ranks(comparison: Comparison, page: Page) -> None:
     labels = comparison.labels
     boards = comparison.leaderboard
     several = len({board.measurement for board in boards}) > 1
-    by_label = [{one.system: ranks(one) for one in board.systems} for board in boards]
+    by_label = [{system.system: ranks(system) for system in board.systems} for board in boards]
     table: Columns = [("Test", [board.test for board in boards])]
     table += [("Measurement", [board.measurement for board in boards])] if several else []
     table += [(label, [ranks.get(label, "") for ranks in by_label]) for label in labels]

@@ -62,5 +62,5 @@ def _joined(parts: Iterable[_Part]) -> list[Piece]:
     pieces = [(kind, "".join(words)) for kind, words in parts if words]
     return [
         Piece(kind, "".join(text for _, text in same))
-        for kind, same in groupby(pieces, key=lambda one: one[0])
+        for kind, same in groupby(pieces, key=lambda piece: piece[0])
     ]

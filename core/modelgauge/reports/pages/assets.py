@@ -25,7 +25,7 @@ def environment(*packages: str) -> "Environment":
     """
     jinja2 = importlib.import_module("jinja2")  # lazily: nothing but pages needs it
     made: Environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(one) for one in (*packages, _PACKAGE)]),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package) for package in (*packages, _PACKAGE)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

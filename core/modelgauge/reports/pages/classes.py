@@ -28,8 +28,8 @@ def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | Non
         expected: the right answer of each item.
         endings: what each answer ends with, from `ending_of`.
     """
-    classes = {one.strip(_AROUND).casefold(): one for one in expected.values}
-    few = 2 <= len(classes) <= MOST_CLASSES and all(0 < len(one) <= LONGEST_CLASS for one in classes)
+    classes = {label.strip(_AROUND).casefold(): label for label in expected.values}
+    few = 2 <= len(classes) <= MOST_CLASSES and all(0 < len(label) <= LONGEST_CLASS for label in classes)
     if not few or len(endings.values) > endings.most:
         return None
     read = [_class_of(ending, classes) for ending in endings.values]
@@ -44,7 +44,7 @@ def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | Non
 
 def _class_of(ending: str, classes: dict[str, str]) -> str:
     """The longest class that an answer ends with as a word of its own."""
-    for one in sorted(classes, key=len, reverse=True):
-        if ending.endswith(one) and not (ending[: -len(one)][-1:].isalnum() and one[0].isalnum()):
-            return classes[one]
+    for label in sorted(classes, key=len, reverse=True):
+        if ending.endswith(label) and not (ending[: -len(label)][-1:].isalnum() and label[0].isalnum()):
+            return classes[label]
     return OTHER

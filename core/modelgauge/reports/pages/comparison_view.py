@@ -54,10 +54,10 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         "answers": list(answers(comparison)),
         "single": _single(rows[0], comparison) if len(rows) == 1 else None,
         "tables": [
-            _table_view(one, comparison) for one in difference_tables(comparison, _ARROW, labelled=False)
+            _table_view(table, comparison) for table in difference_tables(comparison, _ARROW, labelled=False)
         ],
         "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 and runs else None,
-        "leaderboards": [_leaderboard(one) for one in comparison.leaderboard],
+        "leaderboards": [_leaderboard(board) for board in comparison.leaderboard],
         "facts": [(label, text) for label, text in known if label not in ("differs", "note")],
         "differs": [text for label, text in known if label == "differs"],
         "notes": [text for label, text in known if label == "note"],
@@ -97,7 +97,7 @@ def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any
         "legend": [
             (dot_sample(_LOOKS[is_finding]), text)
             for is_finding, text in ((False, "cannot tell"), (None, "not tested by itself"))
-            if any(one.is_finding is is_finding for one in table.lines)
+            if any(line.is_finding is is_finding for line in table.lines)
         ],
         "name_heads": [head for head, _ in names],
         "heads": [head for head, _ in numbers],
@@ -105,13 +105,13 @@ def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any
         "rows": [
             {
                 "names": [column[at].strip() for _, column in names],
-                "is_part": bool(one.group),
-                "is_mean": one.place is None,
-                "place": one.place,
-                "chart": _bar(one, table.unit, axis),
+                "is_part": bool(line.group),
+                "is_mean": line.place is None,
+                "place": line.place,
+                "chart": _bar(line, table.unit, axis),
                 "numbers": [_cell_parts(head, column[at]) for head, column in numbers],
             }
-            for at, one in enumerate(table.lines)
+            for at, line in enumerate(table.lines)
         ],
     }
 
@@ -151,13 +151,13 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
     best, places = _best(comparison), _ranks(comparison)
     ends: dict[str, list[float]] = {}
     for (_, measurement), of_row in cells.items():
-        for one, _ in of_row.values():
-            ends.setdefault(measurement, []).extend((one.value, *(one.interval or ())))
+        for estimate, _ in of_row.values():
+            ends.setdefault(measurement, []).extend((estimate.value, *(estimate.interval or ())))
     axes = {measurement: Axis.over(values).sized(_NARROW) for measurement, values in ends.items()}
     return {
         "systems": labels,
         "several": len(axes) > 1,
-        "axes": [f"{name} from {figure(one.low)} to {figure(one.high)}" for name, one in axes.items()],
+        "axes": [f"{name} from {figure(axis.low)} to {figure(axis.high)}" for name, axis in axes.items()],
         "rows": [
             {
                 "names": names,
@@ -188,21 +188,23 @@ def _best(comparison: Comparison) -> dict[tuple[str, str], str]:
 
 def _ranks(comparison: Comparison) -> dict[tuple[str, str, str], str]:
     return {
-        (board.test, board.measurement, one.system): ranks(one)
+        (board.test, board.measurement, system.system): ranks(system)
         for board in comparison.leaderboard
-        for one in board.systems
+        for system in board.systems
     }
 
 
-def _cell(one: Estimate, run: int | None, axis: Axis) -> dict[str, Any]:
-    interval = f", 95 % interval {between(one.interval, uncertainty(one))}" if one.interval else ""
-    value = figure(one.value, uncertainty(one) or None)
-    chart = interval_bar(axis, one.value, one.interval, label=f"{value}{interval}")
+def _cell(estimate: Estimate, run: int | None, axis: Axis) -> dict[str, Any]:
+    interval = (
+        f", 95 % interval {between(estimate.interval, uncertainty(estimate))}" if estimate.interval else ""
+    )
+    value = figure(estimate.value, uncertainty(estimate) or None)
+    chart = interval_bar(axis, estimate.value, estimate.interval, label=f"{value}{interval}")
     return {"value": value, "chart": chart, "run": run}
 
 
 def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
-    values = [one.value for one in board.systems]
+    values = [system.value for system in board.systems]
     error = (max(values) - min(values)) / 10
     return {
         "test": board.test,
@@ -211,12 +213,12 @@ def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
         "overlap": any(len(group) > 1 for group in board.groups),
         "rows": [
             {
-                "ranks": ranks(one),
-                "system": one.system,
-                "value": figure(one.value, error),
-                "letters": letters(board, one.system),
+                "ranks": ranks(system),
+                "system": system.system,
+                "value": figure(system.value, error),
+                "letters": letters(board, system.system),
             }
-            for one in board.systems
+            for system in board.systems
         ],
     }
 

@@ -86,16 +86,18 @@ class Row(NamedTuple):
         item, asked = record["test_item"], record.get("interactions") or ()
         prompts = item["prompts"]
         prompt = prompts[0]["prompt"]
-        completions = [one for each in asked for one in each["response"]["completions"]]
+        completions = [completion for each in asked for completion in each["response"]["completions"]]
         all_contexts = [item.get("context"), *[one.get("context") for one in prompts]]
-        contexts = [one for one in all_contexts if isinstance(one, dict)]
+        contexts = [context for context in all_contexts if isinstance(context, dict)]
         measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
         times = [time for each in asked for time in _times(each)]
         usages = [usage for each in asked if (usage := each["response"].get("usage"))]
         question = str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"])
         answer = str(completions[0]["completion"]["text"]) if completions else ""
-        labels = _labels([*contexts, *[own for one in completions if (own := one.get("annotations"))]])
+        labels = _labels(
+            [*contexts, *[own for completion in completions if (own := completion.get("annotations"))]]
+        )
         return cls(
             str(item.get("id") or ""),
             outcome(record["kind"], measured, record.get("binary") or (), has_failures=bool(failures)),
@@ -107,7 +109,7 @@ class Row(NamedTuple):
             _used(times, usages),
             record.get("binary") or (),
             min((began for began, _ in times), default=None),
-            [_failure(one) for one in failures],
+            [_failure(failure) for failure in failures],
         )
 
 
@@ -181,7 +183,7 @@ class ItemTable:
     @property
     def label_of_right_class(self) -> str:
         """Return the label of the right class: that of a context, if there is one."""
-        return next((name for name, one in self._labels.items() if one == self._expected), RIGHT)
+        return next((name for name, label in self._labels.items() if label == self._expected), RIGHT)
 
     @cached_property
     def answered(self) -> "tuple[Labels, Labels] | None":
@@ -298,10 +300,13 @@ def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
     """When an answer was asked for, and its seconds: of the observed app where there is one, else of the call."""
-    traces = [one["completion"].get("metadata", {}).get(TRACE) for one in asked["response"]["completions"]]
-    if own := [one for one in traces if isinstance(one, dict)]:
+    traces = [
+        completion["completion"].get("metadata", {}).get(TRACE)
+        for completion in asked["response"]["completions"]
+    ]
+    if own := [trace for trace in traces if isinstance(trace, dict)]:
         yield from (
-            (datetime.fromisoformat(one["started"]).timestamp(), float(one["seconds"])) for one in own
+            (datetime.fromisoformat(span["started"]).timestamp(), float(span["seconds"])) for span in own
         )
     elif time := asked.get("time"):
         yield time[0], time[1]

@@ -38,9 +38,11 @@ def write_page(
     """
     given = [runs] if isinstance(runs, str | Path | TestRecord) else runs
     named = [
-        run for one in given for run in ([one] if isinstance(one, RecordedRun) else named_runs(one, data_dir))
+        run
+        for source in given
+        for run in ([source] if isinstance(source, RecordedRun) else named_runs(source, data_dir))
     ]
-    recorded = [*{(one.record.run_id, one.record.run_timestamp): one for one in named}.values()]
+    recorded = [*{(run.record.run_id, run.record.run_timestamp): run for run in named}.values()]
     comparison, why = None, ""
     try:
         comparison = compare_runs(recorded)

@@ -159,7 +159,7 @@ def bins_of(
         found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
     made = []
     for _, several in sorted(found.items()):
-        number, right = len(several), sum(one for _, one in several)
+        number, right = len(several), sum(value for _, value in several)
         interval = wilson_interval(right, number)
         made.append((sum(score for score, _ in several) / number, right / number, interval, number))
     return made

@@ -95,7 +95,7 @@ def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: b
         _limits(run.record),
         _how_it_was_run(run, without_texts=without_texts),
     ]
-    return [one for one in made if one is not None]
+    return [part for part in made if part is not None]
 
 
 # --- what came out ---------------------------------------------------------------------------------------
@@ -112,15 +112,15 @@ def _confusion(items: str, table: ItemTable) -> Part | None:
     classes = sorted(names[0])
     columns = [*classes, *([OTHER] if OTHER in answered.values else [])]
     rows = []
-    for one in classes:
-        size = sum(counts[one, other] for other in columns)
+    for label in classes:
+        size = sum(counts[label, other] for other in columns)
         cells = []
         for other in columns:
-            count = counts[one, other]
-            fields = {f"is-{table.label_of_right_class}": one, f"is-{ANSWERED}": other}
-            look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if one == other else ''}"
+            count = counts[label, other]
+            fields = {f"is-{table.label_of_right_class}": label, f"is-{ANSWERED}": other}
+            look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if label == other else ''}"
             cells.append(Cell(f"{count:,}", address(items, **fields) if count else "", look))
-        rows.append([Cell(one, look=""), *cells])
+        rows.append([Cell(label, look=""), *cells])
     same = sum(counts[one, one] for one in classes)
     return Part(
         "Confusion",
@@ -135,7 +135,7 @@ def _calibrations(table: ItemTable) -> Iterator[Part]:
     """How scores from 0 to 1 go with what is right or wrong."""
     labels = [name for name in table.binary if not name.endswith(PASSED)]
     for name, scores in table.measured.items():
-        known = [one for one in scores if not math.isnan(one)]
+        known = [score for score in scores if not math.isnan(score)]
         if (
             name in table.binary
             or not known
@@ -214,7 +214,7 @@ def _usage(items: str, table: ItemTable) -> Part | None:
         values = [sum(known), sum(known) / len(known), _percentile(known, 50), _percentile(known, 95)]
         most = Cell(shown(known[-1]), address(items, sort=f"{name}>"))
         rows.append(
-            [Cell(name, look=""), *(Cell(shown(one)) for one in values), most, Cell(f"{len(known):,}")]
+            [Cell(name, look=""), *(Cell(shown(value)) for value in values), most, Cell(f"{len(known):,}")]
         )
         words.append(shown(values[0]) if name == "dollars" else f"{shown(values[0])} {name}")
     if not rows:
@@ -235,15 +235,20 @@ def _limits(record: TestRecord) -> Part | None:
         return None
     words, charts, rows = [], [], []
     for uid, changes in changed.items():
-        limits = [one.limit for one in changes]
-        cuts = sum(one.why in ("rate limited", "timed out") for one in changes)
+        limits = [change.limit for change in changes]
+        cuts = sum(change.why in ("rate limited", "timed out") for change in changes)
         cut = f", cut {counted(cuts, 'time')}" if cuts else ""
         words.append(f"{uid} {min(limits):,} to {max(limits):,} calls at once{cut}")
-        drawn = [(one.seconds, one.limit) for one in changes]
+        drawn = [(change.seconds, change.limit) for change in changes]
         charts.append((uid, steps(drawn, record.seconds or 0.0, "calls at once")))
         rows += [
-            [Cell(uid, look=""), Cell(duration(one.seconds)), Cell(f"{one.limit:,}"), Cell(one.why, look="")]
-            for one in changes[:100]
+            [
+                Cell(uid, look=""),
+                Cell(duration(change.seconds)),
+                Cell(f"{change.limit:,}"),
+                Cell(change.why, look=""),
+            ]
+            for change in changes[:100]
         ]
     return Part(
         "Limits",

@@ -139,11 +139,11 @@ def run_view(
         record=record,
         when=record.run_timestamp.replace("T", " ")[:16],
         verdict=_verdict(run),
-        troubles=[] if without_texts else [*(one for one in about if one[0] in _TROUBLES), *_next(run)],
+        troubles=[] if without_texts else [*(fact for fact in about if fact[0] in _TROUBLES), *_next(run)],
         failures=list(_failures(items, table)),
         results=list(_result_rows(items, run, table)),
         ruler=axis_ruler(_axis(_estimates(record))),
-        facts=[one for one in about if one[0] not in (*_TROUBLES, "note")],
+        facts=[fact for fact in about if fact[0] not in (*_TROUBLES, "note")],
         notes=[text for label, text in about if label == "note"],
         parts=parts_of(items, run, table, without_texts=without_texts),
         left_out=record.counts.scored + record.counts.failed - table.number,
@@ -177,11 +177,13 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
     """What came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing."""
     record = run.record
     sentences = []
-    for name, one in _first(record):
+    for name, estimate in _first(record):
         right = (
-            f"{figure(round(one.value * one.n, 6))} of {one.n:,}: " if one.interval_kind == "wilson" else ""
+            f"{figure(round(estimate.value * estimate.n, 6))} of {estimate.n:,}: "
+            if estimate.interval_kind == "wilson"
+            else ""
         )
-        sentences.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(one)}.")
+        sentences.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(estimate)}.")
     if run.going_on:
         return " ".join([*sentences, "The run is going on: this is what is known so far."]), ""
     if is_prefix(record):
@@ -208,7 +210,9 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
         suts: what the rows call their SUTs.
     """
     means = _group_means(runs)
-    axis = _axis([*(one for run in runs for _, one in _first(run.record)), *(one.mean for one in means)])
+    axis = _axis(
+        [*(estimate for run in runs for _, estimate in _first(run.record)), *(group.mean for group in means)]
+    )
     titles = {run.record.sut_name: sut for run, sut in zip(runs, suts, strict=True)}
     rows = [
         {
@@ -216,19 +220,22 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
             "test": run.record.test_uid,
             "sut": sut,
             "verdict": _verdict(run),
-            "chart": next((interval_bar(axis, one.value, one.interval) for _, one in _first(run.record)), ""),
+            "chart": next(
+                (interval_bar(axis, estimate.value, estimate.interval) for _, estimate in _first(run.record)),
+                "",
+            ),
         }
         for number, (run, sut) in enumerate(zip(runs, suts, strict=True))
     ]
     rows += [
         {
             "address": "",
-            "test": one.label,
-            "sut": titles[one.sut],
-            "verdict": (f"{one.result} {_in_words(one.mean)}.", ""),
-            "chart": interval_bar(axis, one.mean.value, one.mean.interval),
+            "test": mean.label,
+            "sut": titles[mean.sut],
+            "verdict": (f"{mean.result} {_in_words(mean.mean)}.", ""),
+            "chart": interval_bar(axis, mean.mean.value, mean.mean.interval),
         }
-        for one in means
+        for mean in means
     ]
     return rows, axis_ruler(axis)
 
@@ -239,27 +246,31 @@ def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
     for run in runs:
         commands.setdefault(run.record.invocation_id, []).append(run.record)
     shown = {name for run in runs for name, _ in _first(run.record)}
-    return [one for records in commands.values() for one in group_means(records) if one.result in shown]
+    return [mean for records in commands.values() for mean in group_means(records) if mean.result in shown]
 
 
-def _in_words(one: Estimate) -> str:
+def _in_words(estimate: Estimate) -> str:
     """A value, with its interval."""
-    interval = f" ({between(one.interval, uncertainty(one))})" if one.interval else ""
-    return f"{figure(one.value, uncertainty(one) or None)}{interval}"
+    interval = f" ({between(estimate.interval, uncertainty(estimate))})" if estimate.interval else ""
+    return f"{figure(estimate.value, uncertainty(estimate) or None)}{interval}"
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
     """The first estimate of a run, in a list; an empty list where there is none."""
-    return [(name, one) for name, one in record.result.items() if isinstance(one, Estimate)][:1]
+    return [(name, estimate) for name, estimate in record.result.items() if isinstance(estimate, Estimate)][
+        :1
+    ]
 
 
 def _estimates(record: TestRecord) -> list[Estimate]:
-    return [one for _, one in result_rows(record, _STYLE.most_rows) if isinstance(one, Estimate)]
+    return [
+        estimate for _, estimate in result_rows(record, _STYLE.most_rows) if isinstance(estimate, Estimate)
+    ]
 
 
 def _axis(estimates: Sequence[Estimate]) -> Axis:
     """The axis that estimates share: that of shares, from 0 to 1, where all are within."""
-    ends = [end for one in estimates for end in (one.value, *(one.interval or ()))]
+    ends = [end for estimate in estimates for end in (estimate.value, *(estimate.interval or ()))]
     return Axis(0, 1) if all(0 <= end <= 1 for end in ends) else Axis.over(ends)
 
 

@@ -119,8 +119,13 @@ def interaction_test(differences: Sequence[float], stderrs: Sequence[float], dfs
     least = min(stderrs)
     weights = [(least / error) ** 2 for error in stderrs]
     total = math.fsum(weights)
-    middle = math.fsum(weight * one for weight, one in zip(weights, differences, strict=True)) / total
-    spread = math.fsum(((one - middle) / error) ** 2 for one, error in zip(differences, stderrs, strict=True))
+    middle = (
+        math.fsum(weight * difference for weight, difference in zip(weights, differences, strict=True))
+        / total
+    )
+    spread = math.fsum(
+        ((difference - middle) / error) ** 2 for difference, error in zip(differences, stderrs, strict=True)
+    )
     loss = math.fsum((1 - weight / total) ** 2 / df for weight, df in zip(weights, dfs, strict=True))
     f = spread / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * loss)
     return f_sf(f, k - 1, (k * k - 1) / (3 * loss))

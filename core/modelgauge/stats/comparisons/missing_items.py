@@ -95,7 +95,7 @@ def imbens_manski_interval(
         InvalidDataError: the bounds fall, or a standard error or the confidence is outside its range.
     """
     (low, high), largest = bounds, max(stderrs)
-    if not (low <= high and math.isfinite(high - low) and all(0 < one < math.inf for one in stderrs)):
+    if not (low <= high and math.isfinite(high - low) and all(0 < stderr < math.inf for stderr in stderrs)):
         raise InvalidDataError(
             f"Bounds {bounds} with standard errors {stderrs} have no interval.",
             fix="Give finite bounds in rising order, and standard errors above 0.",

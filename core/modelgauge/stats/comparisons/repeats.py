@@ -77,19 +77,21 @@ def paired_repeat_variance(
 
 def _parts(repeats: "Sequence[ArrayLike]") -> "tuple[np.ndarray, float, float]":
     """The items' means, the variance within items, and what this adds to the variance of the means."""
-    arrays = [np.asarray(one, dtype=np.float64) for one in repeats]
-    if len(arrays) < 2 or not all(one.ndim == 1 and len(one) and np.isfinite(one).all() for one in arrays):
+    arrays = [np.asarray(repeat, dtype=np.float64) for repeat in repeats]
+    if len(arrays) < 2 or not all(
+        array.ndim == 1 and len(array) and np.isfinite(array).all() for array in arrays
+    ):
         raise InvalidDataError(
             "Repeats are rows of finite numbers, of two items or more.",
             fix="Leave out items without a value.",
         )
-    means = np.array([math.fsum(one) / len(one) for one in arrays])
-    counts = np.array([len(one) for one in arrays])
+    means = np.array([math.fsum(array) / len(array) for array in arrays])
+    counts = np.array([len(array) for array in arrays])
     if counts.max() < 2:
         raise InvalidDataError(
             "No item has two answers, so that their variance is not known.",
             fix="Run it with --repeats 2 or more.",
         )
-    squares = math.fsum(float(((one - mean) ** 2).sum()) for one, mean in zip(arrays, means, strict=True))
+    squares = math.fsum(float(((array - mean) ** 2).sum()) for array, mean in zip(arrays, means, strict=True))
     within = squares / float((counts - 1).sum())
     return means, within, within * float((1 / counts).mean())

@@ -90,7 +90,7 @@ class Comparisons:
         key = hashlib.sha256(json.dumps([about, sorted(allow)]).encode()).hexdigest()
         with self._making:  # one after the other: large runs take memory
             if key not in self._kept:
-                self._kept[key] = self._made(key, [recorded_run(RunFolder(one)) for one in paths], allow)
+                self._kept[key] = self._made(key, [recorded_run(RunFolder(path)) for path in paths], allow)
                 while len(self._kept) > _MOST_KEPT:
                     old, _ = self._kept.popitem(last=False)
                     shutil.rmtree(self._blocks(old))
@@ -100,7 +100,7 @@ class Comparisons:
     def block(self, key: str, name: str) -> Path | None:
         """The file of a block of data of a comparison; None if there is none."""
         there = self._blocks(key).iterdir() if key in self._kept else ()
-        return next((one for one in there if one.name == name), None)
+        return next((path for path in there if path.name == name), None)
 
     def _blocks(self, key: str) -> Path:
         return Path(self._folder.name) / key
@@ -140,7 +140,7 @@ def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:
         RecordError: they cannot be compared.
         InvalidDataError: a value is outside its range.
     """
-    options = CompareOptions(allow=tuple(one for one in ALLOWED if one in allow))
+    options = CompareOptions(allow=tuple(kind for kind in ALLOWED if kind in allow))
     tests = {test_name(run.record) for run in runs}
     of_systems = compare_runs(runs) if len(runs) > 2 and len(tests) > 1 else None
     if of_systems is not None:
@@ -157,8 +157,8 @@ def _settings(runs: Sequence[RecordedRun]) -> tuple[list[str], list[tuple[str, l
         arguments: dict[str, Any] = dict(record.sut_initialization.get("arguments", {}))
         asked = {name: value for name, value in record.sut_options.items() if value is not None}
         said.append({**arguments, **asked, **record.hyperparameters})
-    names = dict.fromkeys(name for one in said for name in one)
-    rows = [(name, [_shown(one.get(name)) for one in said]) for name in names]
+    names = dict.fromkeys(name for fields in said for name in fields)
+    rows = [(name, [_shown(fields.get(name)) for fields in said]) for name in names]
     return (
         [f"{run.record.sut_name} {run.record.run_id}" for run in runs],
         [(name, values) for name, values in rows if len({*values}) > 1],

@@ -32,7 +32,7 @@ def show_comparison(request: Request) -> Response:
     """Compare the runs of the address with the oldest, or with `baseline`; one alone with the last before it."""
     asked = request.query_params
     keys, baseline = [*dict.fromkeys(asked.getlist("runs"))], asked.get("baseline")
-    allow = [one for one in asked.getlist("allow") if one in ALLOWED]
+    allow = [kind for kind in asked.getlist("allow") if kind in ALLOWED]
     workbench = workbench_of(request)
     rows = [_row_of(request, key) for key in keys]
     if len(rows) == 1:

@@ -72,7 +72,7 @@ def show_trends(request: Request) -> Response:
     names = [*dict.fromkeys(name for _, record in recorded for name in _estimates(record))]
     result = asked.get("result") if asked.get("result") in names else names[0] if names else ""
     lines = {
-        sut: [*_points([one for one in recorded if one[0]["sut"] == sut], result or "")]
+        sut: [*_points([entry for entry in recorded if entry[0]["sut"] == sut], result or "")]
         for sut in dict.fromkeys(row["sut"] for row, _ in recorded)
     }
     return page(
@@ -98,7 +98,7 @@ def _record(path: Path, stamp: str) -> TestRecord | None:
 
 
 def _estimates(record: TestRecord) -> dict[str, Estimate]:
-    return {name: one for name, one in record.result.items() if isinstance(one, Estimate)}
+    return {name: estimate for name, estimate in record.result.items() if isinstance(estimate, Estimate)}
 
 
 def _points(runs: Sequence[tuple[sqlite3.Row, TestRecord]], result: str) -> Iterator[Point]:
@@ -112,10 +112,10 @@ def _points(runs: Sequence[tuple[sqlite3.Row, TestRecord]], result: str) -> Iter
 
 
 def _changes(before: TestRecord, after: TestRecord) -> Iterator[str]:
-    for one in differences(after.test_uid, after.sut_name, before, after):
-        if one.kind in _CHANGES:
-            values = [str(value)[:_LONGEST] for value in (one.baseline, one.candidate_value)]
-            yield f"{one.kind}, {one.name}: {' → '.join(values)}"
+    for difference in differences(after.test_uid, after.sut_name, before, after):
+        if difference.kind in _CHANGES:
+            values = [str(value)[:_LONGEST] for value in (difference.baseline, difference.candidate_value)]
+            yield f"{difference.kind}, {difference.name}: {' → '.join(values)}"
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------
@@ -152,13 +152,13 @@ def _views(lines: dict[str, list[Point]]) -> list[dict[str, Any]]:
 
 def _plot(plot: Plot, sut: str, points: Sequence[tuple[float, Point]]) -> Markup:
     parts = []
-    for x, one in points:
-        if one.changes:
+    for x, point in points:
+        if point.changes:
             parts.append(
                 line("mark", plot.across(x), plot.down(plot.y.high), plot.across(x), plot.down(plot.y.low))
             )
-        if one.estimate.interval is not None:
-            low, high = map(plot.down, one.estimate.interval)
+        if point.estimate.interval is not None:
+            low, high = map(plot.down, point.estimate.interval)
             parts.append(line("bar", plot.across(x), low, plot.across(x), high))
     places = [(x, one.estimate.value) for x, one in points]
     parts.append(plot.path(places))
@@ -182,12 +182,12 @@ def _link(point: Point, parts: Sequence[Markup]) -> Markup:
 
 
 def _row(point: Point) -> dict[str, Any]:
-    one = point.estimate
+    estimate = point.estimate
     return {
         "key": point.key,
         "when": f"{point.when:%Y-%m-%d %H:%M}",
-        "value": figure(one.value, uncertainty(one) or None),
-        "interval": between(one.interval, uncertainty(one)) if one.interval else "",
-        "n": f"{one.n:,}",
+        "value": figure(estimate.value, uncertainty(estimate) or None),
+        "interval": between(estimate.interval, uncertainty(estimate)) if estimate.interval else "",
+        "n": f"{estimate.n:,}",
         "changes": point.changes,
     }

@@ -82,7 +82,9 @@ def runs_of_versions(
     found: dict[int, list[dict[str, Any]]] = {}
     for run in runs:
         numbers = {
-            _number_of(one, versions) for one in json.loads(run["datasets"]) if one.get("name") == alias
+            _number_of(dataset, versions)
+            for dataset in json.loads(run["datasets"])
+            if dataset.get("name") == alias
         }
         for number in numbers - {None}:
             found.setdefault(number, []).append(shown_run(run))
@@ -91,7 +93,7 @@ def runs_of_versions(
 
 def _number_of(reference: Mapping[str, Any], versions: Sequence[Version]) -> Any:
     """The version that a run names, or the latest one that has what it names; None if another folder has it."""
-    same = [one.number for one in versions if one.content_hash == reference.get("digest")]
+    same = [version.number for version in versions if version.content_hash == reference.get("digest")]
     return reference["version"] if reference.get("version") in same else same[-1] if same else None
 
 
@@ -109,7 +111,7 @@ def _row_of_item(workbench: Workbench, asked: Mapping[str, str], questions: Sequ
         item = item_of(db, run["number"], int(number) - 1) if run and number.isdecimal() else None
     if item is None:
         return None
-    same = [place for place, one in enumerate(questions) if one == item["question"]]
+    same = [place for place, question in enumerate(questions) if question == item["question"]]
     return item["place"] if item["place"] in same else next(iter(same), None)
 
 
@@ -127,8 +129,8 @@ def _answers(
                 by_question.setdefault(item["question"], []).append(item)
             for place, question in enumerate(questions):
                 same = by_question.get(question, []) if question else []
-                own = [one for one in same if one["place"] == first + place]
-                found[place] += [_shown_answer(run, one) for one in own or same]
+                own = [row for row in same if row["place"] == first + place]
+                found[place] += [_shown_answer(run, row) for row in own or same]
     return found
 
 

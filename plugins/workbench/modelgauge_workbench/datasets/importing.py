@@ -56,16 +56,16 @@ def _table_of(data: bytes, name: str, encoding: str) -> Table:
 def _imported(table: Table, chosen: NamedColumns) -> dict[str, Any]:
     readings = [read_goldens(table, chosen)]
     readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
-    problems = [str(one) for reading in readings for one in reading.problems]
+    problems = [str(problem) for reading in readings for problem in reading.problems]
     more = len(problems) - _MOST_PROBLEMS
     return {
-        "rows": [row_of(one) for one in readings[0].members]
+        "rows": [row_of(member) for member in readings[0].members]
         if len(readings) == 1
         else [*_mixed_rows(table, chosen)],
         "columns": [*_columns(table, chosen)],
         "problems": problems[:_MOST_PROBLEMS] + ([f"And {more:,} more like these."] if more > 0 else []),
         "unread": sum(reading.unread for reading in readings),
-        "doubts": [*(one for reading in readings for one in reading.doubts), *_formulas(table)],
+        "doubts": [*(doubt for reading in readings for doubt in reading.doubts), *_formulas(table)],
     }
 
 
@@ -74,7 +74,9 @@ def _mixed_rows(table: Table, chosen: NamedColumns) -> Iterator[dict[str, Any]]:
     for row in table.rows:
         alone = replace(table, rows=(row,))
         if row.values.get(MARK) == TEST_CASE:
-            yield from ({**row_of(one), MARK: TEST_CASE} for one in read_test_cases(alone, chosen).members)
+            yield from (
+                {**row_of(member), MARK: TEST_CASE} for member in read_test_cases(alone, chosen).members
+            )
         else:
             yield from map(row_of, read_goldens(alone, chosen).members)
 

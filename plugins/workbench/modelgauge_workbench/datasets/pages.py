@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 def _list_datasets(request: Request) -> Response:
     """Answer with the data sets that were saved, the latest version of each."""
     store, found = store_of(request), list[dict[str, Any]]()
-    for one in store.aliases():
+    for alias in store.aliases():
         try:
-            found.append({"alias": one, "latest": store.version(one), "address": _address(one)})
+            found.append({"alias": alias, "latest": store.version(alias), "address": _address(alias)})
         except ModelGaugeError as error:  # it is damaged; the others can be opened
-            found.append({"alias": one, "problem": f"{error.problem} {error.fix}"})
+            found.append({"alias": alias, "problem": f"{error.problem} {error.fix}"})
     return page(request, "datasets/list.html.j2", title="Datasets", found=found)
 
 
@@ -97,7 +97,7 @@ def _show_differences(request: Request) -> Response:
     new = store.version(alias, number_of(request, "new"))
     old = store.version(alias, number_of(request, "old") or new.parent or new.number)
     folder = workbench_of(request).data_dir
-    was, now = (EvaluationDataset().pull(alias, one.number, data_dir=folder) for one in (old, new))
+    was, now = (EvaluationDataset().pull(alias, version.number, data_dir=folder) for version in (old, new))
     return page(
         request,
         "datasets/differences.html.j2",

@@ -61,7 +61,7 @@ def as_json(handler: Callable[[Request], Any]) -> Callable[[Request], Response]:
 def versions_json(request: Request) -> Any:
     """All versions of a data set."""
     found = store_of(request).versions(request.path_params["alias"])
-    return {"versions": [one.model_dump(mode="json") for one in found]}
+    return {"versions": [version.model_dump(mode="json") for version in found]}
 
 
 def rows_json(request: Request) -> Any:
@@ -106,7 +106,7 @@ def _both(
 ) -> dict[str, Any]:
     latest, theirs = store.rows(alias)
     base: Sequence[Any] = [] if parent is None else store.rows(alias, parent)[1]
-    if len(origins) != len(rows) or not all(one is None or 0 <= one < len(base) for one in origins):
+    if len(origins) != len(rows) or not all(origin is None or 0 <= origin < len(base) for origin in origins):
         raise UsageError("The rows do not say where they come from.", fix="Reload the page.")
     found = merged([*map(dict, base)], [*map(dict, theirs)], [*map(dict, rows)], origins)
     return {
@@ -114,7 +114,7 @@ def _both(
         "theirs": theirs,
         "rows": found.rows,
         "origins": found.origins,
-        "conflicts": [one._asdict() for one in found.conflicts],
+        "conflicts": [conflict._asdict() for conflict in found.conflicts],
     }
 
 
@@ -129,7 +129,7 @@ def _sent(request: Request) -> dict[str, Any]:
         rows, parent = sent["rows"], sent.get("parent")
         if (
             isinstance(rows, list)
-            and all(isinstance(one, dict) for one in rows)
+            and all(isinstance(row, dict) for row in rows)
             and type(parent) in (int, type(None))
         ):
             return dict(sent)
@@ -154,7 +154,9 @@ def problems_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _wrong(parts: Iterable[list[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     found = ((place, _problem_of(part)) for place, part in enumerate(parts))
-    return [{"row": at, "problem": one.problem, "fix": one.fix} for at, one in found if one is not None]
+    return [
+        {"row": at, "problem": error.problem, "fix": error.fix} for at, error in found if error is not None
+    ]
 
 
 def _problem_of(rows: Sequence[Mapping[str, Any]]) -> ModelGaugeError | None:
@@ -176,13 +178,13 @@ def golden_json(request: Request) -> Any:
         raise UnknownNameError("The run has no such item.", fix="Choose one from the page of the run.")
     record = item_from_json(json.dumps(record_of(workbench, run, item)).encode(), run["name"])
     rows = [
-        row_of(case_of(one.prompt, completion.completion))
-        for one in record.interactions
-        for completion in one.response.completions[:1]
+        row_of(case_of(interaction.prompt, completion.completion))
+        for interaction in record.interactions
+        for completion in interaction.response.completions[:1]
     ]
     if not rows:  # nobody answered
         rows = [
-            row_of(case_of(one, SUTCompletion(text="", metadata=NO_OUTPUT)))
-            for one in record.test_item.prompts
+            row_of(case_of(prompt, SUTCompletion(text="", metadata=NO_OUTPUT)))
+            for prompt in record.test_item.prompts
         ]
     return {"row": {**rows[0], "additional_metadata": {"run": run["name"], "item": item["id"]}}}

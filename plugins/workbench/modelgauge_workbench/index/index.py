@@ -48,7 +48,7 @@ class Index:
         if self._lock is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="modelgauge-workbench-")
             self._path = Path(self._temporary.name) / NAME
-        self._folders = str([str(one) for one in data_dirs])
+        self._folders = str([str(folder) for folder in data_dirs])
         self._writer = self._opened()
 
     @contextmanager

@@ -128,7 +128,7 @@ def _distinct(db: sqlite3.Connection, table: str, column: str) -> list[str]:
             SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > one) FROM found WHERE one IS NOT NULL
         ) SELECT one FROM found WHERE one IS NOT NULL LIMIT {_MOST_OPTIONS}
     """
-    return [str(one) for (one,) in db.execute(query)]
+    return [str(value) for (value,) in db.execute(query)]
 
 
 def match_of(query: str, *, beginnings: bool = False) -> str:

@@ -119,7 +119,7 @@ def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
         "began": _began(about.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
         "test": str(about.get("test_uid") or "?"),
         "sut": RECORDED if sut == GIVEN else sut,
-        "datasets": json.dumps([one for one in datasets if isinstance(one, dict)]),
+        "datasets": json.dumps([dataset for dataset in datasets if isinstance(dataset, dict)]),
     }
 
 
@@ -196,7 +196,7 @@ def item_columns(item: ItemRow) -> tuple[Any, ...]:
         row.question[:SNIPPET],
         answer_end(row.answer)[:SNIPPET],
         row.expected[:SNIPPET],
-        *(to_json(one).decode() for one in (row.measured, row.used, row.labels)),
+        *(to_json(values).decode() for values in (row.measured, row.used, row.labels)),
     )
 
 

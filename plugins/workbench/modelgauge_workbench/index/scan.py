@@ -170,16 +170,16 @@ def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:
         key = f"{columns['name']}~{columns['folder'] + 1}" if taken else columns["name"]
         number = _new_number(db, columns["began"], columns["name"])
         columns = columns | {"number": number, "key": key, "journal_read": 0}
-        marks = ", ".join(f":{one}" for one in columns)
+        marks = ", ".join(f":{column}" for column in columns)
         db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", columns)
     else:
-        marks = ", ".join(f"{one} = :{one}" for one in columns)
+        marks = ", ".join(f"{column} = :{column}" for column in columns)
         db.execute(f"UPDATE runs SET {marks} WHERE number = :number", columns | {"number": number})
         db.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
         db.execute("DELETE FROM tags WHERE run = ?", (number,))
     tags = json.loads(columns["tags"])
     texts = columns | {"tags": " ".join(tags)}
-    rows.run_texts.append((number, *(texts[one] for one in _TEXTS)))
+    rows.run_texts.append((number, *(texts[name] for name in _TEXTS)))
     db.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, number) for tag in tags])
     return number
 
@@ -218,4 +218,4 @@ def names_in(index: Index, folder: int) -> Iterator[str]:
     runs = index.data_dirs[folder] / RUNS
     if runs.is_dir():
         with os.scandir(runs) as found:
-            yield from (one.name for one in found if not one.is_symlink())
+            yield from (entry.name for entry in found if not entry.is_symlink())

@@ -101,8 +101,8 @@ def _show_answer(request: Request) -> Response:
         record = answer.record()
         completions, digests = shown_answer(record)
         shown = {
-            "prompts": [list(_turns(one.prompt)) for one in record.test_item.prompts],
-            "answers": [one.text for one in completions],
+            "prompts": [list(_turns(prompt.prompt)) for prompt in record.test_item.prompts],
+            "answers": [completion.text for completion in completions],
             "digests": digests,
             "expected": _expected(record),
             "earlier": rated.get(answer.key),
@@ -115,7 +115,7 @@ def _show_answer(request: Request) -> Response:
         rater=rater,
         answer=answer,
         seen=len(rated),
-        skipped=sum(one.score is None for one in rated.values()),
+        skipped=sum(rating.score is None for rating in rated.values()),
         guidelines=kept[-1],
         **shown,
     )
@@ -131,7 +131,7 @@ def _turns(prompt: AnyPrompt) -> Iterator[tuple[str, str]]:
 
 def _expected(record: ItemRecord) -> str:
     item = record.test_item.model_dump(mode="json")
-    return expected_text([item["context"], *(one["context"] for one in item["prompts"])])
+    return expected_text([item["context"], *(prompt["context"] for prompt in item["prompts"])])
 
 
 def _rate(request: Request) -> Response:
@@ -203,8 +203,10 @@ def _write_guidelines(request: Request) -> Response:
 def _measure(request: Request) -> Response:
     """Measure the answers of the runs by their ratings, in new runs."""
     queue = queue_of(request)
-    made = [one.run_id for run in queue.runs for one in rescore(run.folder.path, ratings=True)]
-    return RedirectResponse("&".join([queue.address("queue"), *(f"measured={one}" for one in made)]), 303)
+    made = [record.run_id for run in queue.runs for record in rescore(run.folder.path, ratings=True)]
+    return RedirectResponse(
+        "&".join([queue.address("queue"), *(f"measured={run_id}" for run_id in made)]), 303
+    )
 
 
 routes = [

@@ -62,7 +62,7 @@ class RatedRun:
     @property
     def rated(self) -> int:
         """How many of its answers somebody rated."""
-        return len({one.item_id for one in self.file.in_force() if one.score is not None})
+        return len({rating.item_id for rating in self.file.in_force() if rating.score is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Queue:
         self.runs = list(runs.values())
         stamps = tuple((key, row["stamp"], row["journal_read"]) for key, row in found.items())
         self.of_all, places = _drawn(workbench.index, stamps, drawn)
-        self.answers = [Answer(one.key, runs[one.run], *one[2:]) for one in places]
-        self._by_key = {one.key: one for one in self.answers}
+        self.answers = [Answer(place.key, runs[place.run], *place[2:]) for place in places]
+        self._by_key = {answer.key: answer for answer in self.answers}
 
     @property
     def id(self) -> str:
@@ -146,7 +146,7 @@ class Queue:
 
     def order_of(self, rater: str) -> list[Answer]:
         """The answers in the order in which a rater sees them."""
-        return sorted(self.answers, key=lambda one: _digest(rater, one.key))
+        return sorted(self.answers, key=lambda answer: _digest(rater, answer.key))
 
     def answer(self, key: str) -> Answer:
         """An answer by its name in addresses.
@@ -163,7 +163,7 @@ class Queue:
     @cached_property
     def ratings(self) -> dict[str, list[Rating]]:
         """The ratings of each answer by its key, where it has any."""
-        keys = {(one.run.key, one.item_id): one.key for one in self.answers}
+        keys = {(answer.run.key, answer.item_id): answer.key for answer in self.answers}
         found: dict[str, list[Rating]] = {}
         for run in self.runs:
             for rating in run.file.in_force():
@@ -173,7 +173,12 @@ class Queue:
 
     def rated_by(self, rater: str) -> dict[str, Rating]:
         """The ratings that one person gave, by the key of the answer, in the order in which they were given."""
-        own = [(key, one) for key, several in self.ratings.items() for one in several if one.rater == rater]
+        own = [
+            (key, rating)
+            for key, several in self.ratings.items()
+            for rating in several
+            if rating.rater == rater
+        ]
         return dict(sorted(own, key=lambda pair: pair[1].time))
 
     @property
@@ -223,13 +228,13 @@ def _drawn(index: Index, runs: tuple[tuple[str, str, int], ...], drawn: int) -> 
     with index.reading() as db:
         numbers = [(key, _row(db, key)["number"]) for key, *_ in runs]
         every = (
-            (_digest(key, one[0]), key, *one)
+            (_digest(key, row[0]), key, *row)
             for key, number in numbers
-            for one in db.execute(_ANSWERED, (number,))
+            for row in db.execute(_ANSWERED, (number,))
         )
         counted = count()
-        best = heapq.nsmallest(drawn, (one for one, _ in zip(every, counted, strict=False)))
-    return next(counted), [_Place(*one) for one in best]
+        best = heapq.nsmallest(drawn, (row for row, _ in zip(every, counted, strict=False)))
+    return next(counted), [_Place(*row) for row in best]
 
 
 def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:

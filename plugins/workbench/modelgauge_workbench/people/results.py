@@ -38,11 +38,11 @@ Scores = dict[str, dict[str, float]]
 def show_agreement(request: Request, queue: Queue) -> Response:
     """Answer with the agreement of raters with each other, and the answers on which they disagree most."""
     answers = list(_labelled(queue))
-    raters = sorted({rater for _, one in answers for rater in one.people})
-    suts = sorted({one.sut for _, one in answers})
+    raters = sorted({rater for _, answer in answers for rater in answer.people})
+    suts = sorted({answer.sut for _, answer in answers})
     of_suts = [None, *(suts if len(suts) > 1 else ())] if len(raters) > 1 else []
     agreements = [
-        agreement_of_people([one for _, one in answers if sut in (None, one.sut)], sut, "grades")
+        agreement_of_people([answer for _, answer in answers if sut in (None, answer.sut)], sut, "grades")
         for sut in of_suts
     ]
     spread = sorted(answers, key=lambda pair: -_range(pair[1]))
@@ -54,11 +54,11 @@ def show_agreement(request: Request, queue: Queue) -> Response:
         raters=[_rater_row(rater, queue) for rater in raters],
         several=len(suts) > 1,
         verdict=_verdict(agreements[0], f"{len(raters)} people") if agreements else "",
-        agreements=[_group(one) for one in agreements],
+        agreements=[_group(agreement) for agreement in agreements],
         disputed=[
-            (queue.answer(key), sorted(one.people.items()))
-            for key, one in spread[:_MOST_SHOWN]
-            if _range(one)
+            (queue.answer(key), sorted(answer.people.items()))
+            for key, answer in spread[:_MOST_SHOWN]
+            if _range(answer)
         ],
     )
 
@@ -97,7 +97,7 @@ def show_calibration(request: Request, queue: Queue) -> Response:
         chart=chart,
         several=len(queue.runs) > 1,
         verdict=_verdict(found.agreements[0], f"{wanted} and people") if found else "",
-        agreements=[_group(one) for one in (found.agreements if found else ())],
+        agreements=[_group(agreement) for agreement in (found.agreements if found else ())],
         scores=[_scored(sut) for sut in (found.suts if found else ())],
     )
 
@@ -109,7 +109,7 @@ def _labelled(queue: Queue) -> Iterator[tuple[str, LabelledAnswer]]:
     """The answers that somebody rated, by their keys."""
     for answer in queue.answers:
         given = queue.ratings.get(answer.key, ())
-        people = {one.rater: float(one.score) for one in given if one.score is not None}
+        people = {rating.rater: float(rating.score) for rating in given if rating.score is not None}
         if people:
             yield answer.key, LabelledAnswer(answer.run.sut, (), people)
 
@@ -120,7 +120,9 @@ def _range(answer: LabelledAnswer) -> float:
 
 def _verdict(found: Agreement, who: str) -> str:
     """What is to be said first of an agreement."""
-    alpha = next((one for one in found.coefficients if one.name == "krippendorff_alpha"), None)
+    alpha = next(
+        (coefficient for coefficient in found.coefficients if coefficient.name == "krippendorff_alpha"), None
+    )
     if alpha is None or alpha.value is None:
         return f"Whether {who} agree cannot be told yet: it takes more answers that both rated."
     interval = f" ({between(alpha.interval, 0.1)})" if alpha.interval else ""
@@ -129,8 +131,8 @@ def _verdict(found: Agreement, who: str) -> str:
 
 
 def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
-    scores = [one.score for one in queue.rated_by(rater).values()]
-    rated = [one for one in scores if one is not None]
+    scores = [rating.score for rating in queue.rated_by(rater).values()]
+    rated = [score for score in scores if score is not None]
     return {
         "name": rater,
         "n": len(rated),
@@ -144,12 +146,12 @@ def _group(found: Agreement) -> dict[str, Any]:
     """What the table shows of an agreement: whose it is, and each coefficient with value, interval and n."""
     rows = [
         (
-            COEFFICIENTS[one.name],
-            "cannot be told" if one.value is None else f"{one.value:.2f}",
-            between(one.interval, 0.1),
+            COEFFICIENTS[coefficient.name],
+            "cannot be told" if coefficient.value is None else f"{coefficient.value:.2f}",
+            between(coefficient.interval, 0.1),
             f"{found.n:,}",
         )
-        for one in found.coefficients
+        for coefficient in found.coefficients
     ]
     whose = f"{found.between}, {found.sut}" if found.sut else found.between
     return {"name": whose, "rows": rows or [("no answer in common", "", "", "0")], "notes": []}
@@ -178,11 +180,11 @@ def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> C
         {
             "item_id": answer.item_id,
             "sut": answer.run.sut_uid,
-            "rater": one.rater,
-            "label": None if one.score is None else label(one.score),
+            "rater": rating.rater,
+            "label": None if rating.score is None else label(rating.score),
         }
         for answer in queue.answers
-        for one in queue.ratings.get(answer.key, ())
+        for rating in queue.ratings.get(answer.key, ())
     ]
     return calibrate_judge([run.folder.path for run in queue.runs], rows, measurement=measurement)
 
@@ -190,8 +192,8 @@ def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> C
 def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup | None:
     """How often people found an answer good, by the judge's score; None if scores are not from 0 to 1."""
     pairs = [
-        (scores[key][measurement], float(fmean(one.people.values()) >= good))
-        for key, one in _labelled(queue)
+        (scores[key][measurement], float(fmean(answer.people.values()) >= good))
+        for key, answer in _labelled(queue)
         if measurement in scores.get(key, {})
     ]
     if not pairs or not all(0 <= score <= 1 for score, _ in pairs):
@@ -202,14 +204,16 @@ def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup 
 def _scored(sut: CalibratedSUT) -> dict[str, Any]:
     """What the table shows of a SUT: the scores that the judge gave, that people gave, and that are corrected."""
     rows, notes = [], []
-    for one in sut.scores:
-        spread = one.stderr or 0.05
-        if one.value is None:
-            notes.append(f"{METHODS[one.method]}: {one.why_not}")
+    for estimate in sut.scores:
+        spread = estimate.stderr or 0.05
+        if estimate.value is None:
+            notes.append(f"{METHODS[estimate.method]}: {estimate.why_not}")
         else:
-            value = figure(one.value, spread)
-            rows.append((METHODS[one.method], value, between(one.interval, spread), f"{one.n:,}"))
-        if one.bounds:
+            value = figure(estimate.value, spread)
+            rows.append(
+                (METHODS[estimate.method], value, between(estimate.interval, spread), f"{estimate.n:,}")
+            )
+        if estimate.bounds:
             missing = f"with its {counted(sut.n_without_label, 'missing label')}"
-            notes.append(f"{METHODS[one.method]}, {missing}: {between(one.bounds, spread)}")
+            notes.append(f"{METHODS[estimate.method]}, {missing}: {between(estimate.bounds, spread)}")
     return {"name": sut.sut, "rows": rows, "notes": notes}

@@ -106,15 +106,15 @@ def json_block(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _shown_other(one: sqlite3.Row) -> dict[str, Any]:
+def _shown_other(row: sqlite3.Row) -> dict[str, Any]:
     measured = [
         f"{name} {figure(value)}"
-        for name, value in json.loads(one["measured"]).items()
+        for name, value in json.loads(row["measured"]).items()
         if not name.endswith(".passed")
     ]
     return {
-        **dict(one),
-        "address": f"/runs/{quote(one['key'], safe='')}/items/{one['place'] + 1}",
-        "when": one["began"].replace("T", " ")[:16],
+        **dict(row),
+        "address": f"/runs/{quote(row['key'], safe='')}/items/{row['place'] + 1}",
+        "when": row["began"].replace("T", " ")[:16],
         "measured": " · ".join(measured),
     }

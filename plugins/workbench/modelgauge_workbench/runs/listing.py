@@ -86,7 +86,7 @@ def search(request: Request) -> Response:
 def show_trash(request: Request) -> Response:
     """Answer with the runs in the trash, the latest first."""
     workbench = workbench_of(request)
-    trashes = [one / TRASH for one in workbench.data_dirs]
+    trashes = [folder / TRASH for folder in workbench.data_dirs]
     runs = [
         run_columns(path) | {"name": path.name, "folder": folder}
         for folder, trash in enumerate(trashes)
@@ -94,8 +94,8 @@ def show_trash(request: Request) -> Response:
         for path in trash.iterdir()
         if (path / MANIFEST).is_file()
     ]
-    runs.sort(key=lambda one: str(one["began"]), reverse=True)
-    shown = [one | {"when": _when(one["began"])} for one in runs]
+    runs.sort(key=lambda run: str(run["began"]), reverse=True)
+    shown = [run | {"when": _when(run["began"])} for run in runs]
     return page(request, "runs/trash.html.j2", title="Trash", runs=shown, folders=[*map(str, trashes)])
 
 

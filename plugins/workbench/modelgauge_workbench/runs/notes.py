@@ -97,6 +97,6 @@ def tags_of(words: Any) -> tuple[str, ...]:
     Args:
         words: the tags, or one text in which commas part them.
     """
-    parts = words.split(",") if isinstance(words, str) else [str(one) for one in words]
+    parts = words.split(",") if isinstance(words, str) else [str(word) for word in words]
     clean = (" ".join(part.split())[:LONGEST_TAG] for part in parts)
-    return tuple(dict.fromkeys(one for one in clean if one))[:MOST_TAGS]
+    return tuple(dict.fromkeys(word for word in clean if word))[:MOST_TAGS]

@@ -87,7 +87,7 @@ def saved_versions(row: sqlite3.Row) -> list[dict[str, Any]]:
     Args:
         row: of the run in the index.
     """
-    return [one for one in json.loads(row["datasets"]) if isinstance(one.get("version"), int)]
+    return [dataset for dataset in json.loads(row["datasets"]) if isinstance(dataset.get("version"), int)]
 
 
 def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:
@@ -123,7 +123,7 @@ def items_data(
     wanted = wanted_items(row, given, summary.failures, summary.used)
     with workbench.index.reading() as db:
         found, states = find_items(db, wanted, given), states_of(db, row["number"])
-    names = [one for one in summary.measured if one != "passed" and not one.endswith(".passed")]
+    names = [name for name in summary.measured if name != "passed" and not name.endswith(".passed")]
     address = f"/runs/{quote(row['key'], safe='')}"
     kept = {name: value for name, value in given.items() if name != "page"}
     return {
@@ -133,7 +133,7 @@ def items_data(
         "names": names,
         "items": [_shown_item(item, names, address, kept) for item in found.rows],
         "has_expected": any(item["expected"] for item in found.rows),
-        "choices": [one for one in _choices(summary, states, names) if one[2]],
+        "choices": [choice for choice in _choices(summary, states, names) if choice[2]],
         "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
         "address": address,
     }

@@ -219,9 +219,9 @@ def find_job(data_dir: Path, job_id: str) -> Job:
 def jobs_of(data_dir: Path) -> list[Job]:
     """All jobs of a data folder, newest first."""
     folder = jobs_folder(data_dir)
-    found = [Job(one) for one in folder.iterdir() if not one.is_symlink()] if folder.is_dir() else []
+    found = [Job(path) for path in folder.iterdir() if not path.is_symlink()] if folder.is_dir() else []
     return sorted(
-        (one for one in found if (one.path / "job.json").is_file()), key=lambda one: one.id, reverse=True
+        (job for job in found if (job.path / "job.json").is_file()), key=lambda job: job.id, reverse=True
     )
 
 

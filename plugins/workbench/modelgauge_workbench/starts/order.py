@@ -92,14 +92,14 @@ class Shelf:
     def suggestions(self) -> dict[str, list[str]]:
         """The names that a field suggests; a provider's with its slash, behind which a model's name stands."""
         suts = [
-            f"{one.uid}/" if one.is_provider else one.uid
-            for one in self.plugins.suts
-            if one.uid not in _OF_FILES
+            f"{entry.uid}/" if entry.is_provider else entry.uid
+            for entry in self.plugins.suts
+            if entry.uid not in _OF_FILES
         ]
         return {
-            "tests": [*self.plugins.tests.groups, *(one.uid for one in self.plugins.tests)],
+            "tests": [*self.plugins.tests.groups, *(entry.uid for entry in self.plugins.tests)],
             "datasets": list(self.datasets()),
-            "metrics": [one.uid for one in self.plugins.metrics],
+            "metrics": [entry.uid for entry in self.plugins.metrics],
             "suts": suts,
             "judge": suts,
         }
@@ -153,7 +153,7 @@ class Order:
                 fix="Somebody else wrote it. Fill the form anew, or read the file and run it in a terminal.",
             )
         fields = {
-            key: [str(one) for one in value] if isinstance(value, list) else [str(value)]
+            key: [str(part) for part in value] if isinstance(value, list) else [str(value)]
             for key, value in said.items()
         }
         fields["datasets"] = [aliases.get(path, path) for path in fields.get("datasets", ())]
@@ -184,7 +184,7 @@ class Order:
             "judge": [str(inputs["judge"])] if inputs.get("judge") else [],
             **{name: [str(kept[name])] for name in OPTIONS if kept.get(name) is not None},
         }
-        return cls.of_fields({name: [str(one) for one in texts] for name, texts in fields.items()})
+        return cls.of_fields({name: [str(text) for text in texts] for name, texts in fields.items()})
 
     # --- checks -----------------------------------------------------------------------------------------
 
@@ -242,12 +242,12 @@ class Order:
         problems = self.problems(shelf)
         if problems:
             raise UsageError(
-                " ".join(one for texts in problems.values() for one in texts), fix="Change the order."
+                " ".join(text for texts in problems.values() for text in texts), fix="Change the order."
             )
         known = shelf.datasets()
         lines = []
         for name, texts in self.names.items():
-            values = [str(known[one]) for one in texts] if name == "datasets" else list(texts)
+            values = [str(known[text]) for text in texts] if name == "datasets" else list(texts)
             lines.append(f"{name} = {_toml(values[0] if name == 'judge' else values)}")
         lines += [
             f"{name} = {text if _NUMBER.fullmatch(text) else _toml(text)}"
@@ -262,10 +262,10 @@ def _toml(value: str | list[str]) -> str:
 
 
 def _name_problems(registry: Registry, text: str) -> Iterator[str]:
-    one: Chosen[Any]
+    choice: Chosen[Any]
     try:
-        for one in chosen(registry, [text]):
-            resolved = registry.resolve(str(one.name))
+        for choice in chosen(registry, [text]):
+            resolved = registry.resolve(str(choice.name))
             if _names_a_file(resolved):
                 yield (
                     f"'{text}' names a file or an address, which cannot be chosen on a page. Name a server in "
@@ -278,4 +278,4 @@ def _name_problems(registry: Registry, text: str) -> Iterator[str]:
 def _names_a_file(resolved: Resolved) -> bool:
     """Whether a name reaches for a file or another server: somebody at the page may not be who owns the machine."""
     texts = [resolved.model or "", *map(decode, resolved.options.values())]
-    return resolved.entry.uid in _OF_FILES or any(_A_PATH.search(one) for one in texts)
+    return resolved.entry.uid in _OF_FILES or any(_A_PATH.search(text) for text in texts)

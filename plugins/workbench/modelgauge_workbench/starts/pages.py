@@ -63,7 +63,7 @@ def show_form(request: Request) -> Response:
 def order_run(request: Request) -> Response:
     """Make a job of the form, and show what it would take; or the form again, with what is wrong beside its fields."""
     starts, form = starts_of(request), form_of(request)
-    order = Order.of_fields({name: [str(one) for one in form.getlist(name)] for name in form})
+    order = Order.of_fields({name: [str(value) for value in form.getlist(name)] for name in form})
     problems = order.problems(starts.shelf)
     if problems:
         return _form_page(request, order, problems)
@@ -187,7 +187,7 @@ def show_job(request: Request) -> Response:
         sum=sum_of_plans(plans) if plans else "",
         left_out=found.get("left_out", []),
         estimate_problem=found.get("problem", ""),
-        runs=[_run(folder / "runs" / one) for one in sorted(job.run_ids())],
+        runs=[_run(folder / "runs" / run_id) for run_id in sorted(job.run_ids())],
         log=job.log_end(),
         run_file=None if run is not None else job.run_file.read_text(encoding="utf-8"),
         resumes=run is not None,

@@ -82,7 +82,7 @@ class Queue:
         run = job.resumes()
         if run is None:
             Order.of_run_file(job.run_file.read_text(encoding="utf-8"), self._shelf).run_file(self._shelf)
-        elif run.parent not in [one.absolute() / RUNS for one in self._shelf.data_dirs]:
+        elif run.parent not in [folder.absolute() / RUNS for folder in self._shelf.data_dirs]:
             raise UsageError(
                 f"The run {run} lies in none of the data folders.", fix="Resume it in a terminal."
             )
@@ -127,7 +127,9 @@ class Queue:
         while not self._ends.is_set():
             with self._lock:
                 running = [job for job in running if self.state(job) == "running"]
-                self._children = {name: one for name, one in self._children.items() if one.poll() is None}
+                self._children = {
+                    name: process for name, process in self._children.items() if process.poll() is None
+                }
                 if len(running) < self._parallel and self._approved:
                     running.append(self._approved.pop(0))
                     self._start(running[-1])
