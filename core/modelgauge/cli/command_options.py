@@ -12,13 +12,21 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
-from modelgauge.config.options import FROM_0, FROM_0_TO_1, NUMBER, Values, whole_number
+from modelgauge.config.options import (
+    FROM_0,
+    FROM_0_TO_1,
+    NUMBER,
+    TEXT,
+    OptionInfo,
+    Values,
+    instance_of,
+    whole_number,
+)
 from modelgauge.config.run_options import OPTIONS, Group, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modelgauge.config.options import OptionInfo
     from modelgauge.data.prompts import SUTOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,6 +79,48 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
         return command
 
     return decorated
+
+
+def _value(values: Values) -> Callable[[str], Any]:
+    def value(written: str) -> Any:
+        try:
+            return values.parse(written)
+        except ValueError as wanted:
+            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
+
+    return value
+
+
+def declared_options(
+    options: Mapping[str, OptionInfo], headings: Mapping[str, str] | None = None
+) -> Callable[[F], F]:
+    """The options of a command that a class of options declares; what is not given is None, or empty if several.
+
+    Args:
+        options: by name.
+        headings: by group.
+    """
+    return together(
+        *(
+            together(_option(name, about), heading=(headings or {}).get(about.group, ""))
+            for name, about in options.items()
+            if about.metavar is not None
+        )
+    )
+
+
+def _option(name: str, about: OptionInfo) -> Callable[[F], F]:
+    shows_default = about.default not in (None, ()) and about.metavar
+    return click.option(
+        *(about.flags or (f"--{name.replace('_', '-')}",)),
+        name,
+        metavar=about.metavar or None,
+        is_flag=not about.metavar,
+        type=_value(about.values) if about.metavar else None,
+        multiple=about.several,
+        default=None,
+        help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
+    )
 
 
 plugin_option = click.option(
@@ -209,55 +259,34 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     return schema
 
 
-def _value(values: Values) -> Callable[[str], Any]:
-    def value(written: str) -> Any:
-        try:
-            return values.parse(written)
-        except ValueError as wanted:
-            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
-
-    return value
+_FROM_1 = whole_number(1)
+_SEED = instance_of((int, str), "a seed or a text")._replace(read=int)
 
 
-_FROM_1 = _value(whole_number(1))
-_SUT_OPTIONS: dict[str, dict[str, Any]] = {
-    "--num-completions": {"type": _FROM_1, "metavar": "N", "help": "How many completions to ask for."},
-    "--max-tokens": {"type": _FROM_1, "metavar": "N", "help": "Most tokens in a completion."},
-    "--temperature": {
-        "type": _value(FROM_0),
-        "metavar": "NUMBER",
-        "help": "Temperature of sampling; 0 for none.",
-    },
-    "--top-p": {"type": _value(FROM_0_TO_1), "metavar": "NUMBER", "help": "Nucleus sampling, 0 to 1."},
-    "--top-k top_k_per_token": {"type": _FROM_1, "metavar": "K", "help": "Choose among the K most likely."},
-    "--stop stop_sequences": {"multiple": True, "help": "Where to stop; repeatable."},
-    "--presence-penalty": {
-        "type": _value(NUMBER),
-        "metavar": "NUMBER",
-        "help": "Penalty for tokens that occurred.",
-    },
-    "--frequency-penalty": {
-        "type": _value(NUMBER),
-        "metavar": "NUMBER",
-        "help": "Penalty for tokens by how often they occurred.",
-    },
-    "--random": {"metavar": "SEED", "help": "A seed, or any text; another value makes another request."},
-    "--top-logprobs": {
-        "type": _value(whole_number(0)),
-        "metavar": "N",
-        "help": "Log-probabilities of the N likeliest tokens.",
-    },
-    "--response-schema": {
-        "type": click.Path(path_type=Path),
-        "metavar": "FILE",
-        "callback": _schema,
-        "help": "A file with a JSON Schema for the completions.",
-    },
-}
-_SUT_OPTION_NAMES = [names.split()[-1].lstrip("-").replace("-", "_") for names in _SUT_OPTIONS]
+def _asked(
+    name: str, values: Values, metavar: str, text: str, *flags: str, default: tuple[()] | None = None
+) -> Callable[[F], F]:
+    return _option(name, OptionInfo(default, "", values, metavar, flags, text))
+
 
 sut_options = together(
-    *(click.option(*names.split(), default=None, **settings) for names, settings in _SUT_OPTIONS.items()),
+    _asked("num_completions", _FROM_1, "N", "How many completions to ask for."),
+    _asked("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
+    _asked("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for none."),
+    _asked("top_p", FROM_0_TO_1, "NUMBER", "Nucleus sampling, 0 to 1."),
+    _asked("top_k_per_token", _FROM_1, "K", "Choose among the K most likely.", "--top-k"),
+    _asked("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
+    _asked("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
+    _asked("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),
+    _asked("random", _SEED, "SEED", "A seed, or any text; another value makes another request."),
+    _asked("top_logprobs", whole_number(0), "N", "Log-probabilities of the N likeliest tokens."),
+    click.option(
+        "--response-schema",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        callback=_schema,
+        help="A file with a JSON Schema for the completions.",
+    ),
     heading="What SUTs are asked for",
 )
 """The options of `SUTOptions`, each under its field's name; `pop_sut_options` makes the object."""
@@ -271,11 +300,8 @@ def pop_sut_options(given: dict[str, Any]) -> SUTOptions:
     """
     from modelgauge.data.prompts import SUTOptions
 
-    asked = {name: given.pop(name) for name in _SUT_OPTION_NAMES}
-    asked["stop_sequences"] = asked["stop_sequences"] or None
-    if asked["random"] is not None and asked["random"].lstrip("-").isdecimal():
-        asked["random"] = int(asked["random"])
-    return SUTOptions(**asked)
+    asked = {name: given.pop(name) for name in SUTOptions.model_fields}
+    return SUTOptions(**{**asked, "stop_sequences": asked["stop_sequences"] or None})
 
 
 # --- options of runs ---------------------------------------------------------------------------------
@@ -329,38 +355,6 @@ data_options = together(
 def run_options(*groups: Group) -> Callable[[F], F]:
     """The options of a run that commands take, by what they concern; `pop_run_options` hands them on."""
     return declared_options({name: OPTIONS[name] for name in options_of(*groups)}, _OF_RUNS)
-
-
-def declared_options(
-    options: Mapping[str, OptionInfo], headings: Mapping[str, str] | None = None
-) -> Callable[[F], F]:
-    """The options of a command that a class of options declares; what is not given is None, or empty if several.
-
-    Args:
-        options: by name.
-        headings: by group.
-    """
-    return together(
-        *(
-            together(_option(name, about), heading=(headings or {}).get(about.group, ""))
-            for name, about in options.items()
-            if about.metavar is not None
-        )
-    )
-
-
-def _option(name: str, about: OptionInfo) -> Callable[[F], F]:
-    shows_default = about.default not in (None, ()) and about.metavar
-    return click.option(
-        *(about.flags or (f"--{name.replace('_', '-')}",)),
-        name,
-        metavar=about.metavar or None,
-        is_flag=not about.metavar,
-        type=_value(about.values) if about.metavar else None,
-        multiple=about.several,
-        default=None,
-        help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
-    )
 
 
 def pop_run_options(given: dict[str, Any]) -> dict[str, Any]:
