@@ -337,13 +337,9 @@ class BaselineCheck:
         gates = [outcome.model_dump(mode="json") for outcome in self._outcomes]
         return {"comparison": {**self._comparison.model_dump(mode="json"), "gates": gates}}
 
-    def show(self, *, in_words: bool) -> None:
-        """Print what was found, and set the exit code.
-
-        Args:
-            in_words: whether with the tables, which are no JSON.
-        """
-        if self._comparison is not None and in_words:
+    def show(self) -> None:
+        """Print what was found, and set the exit code; `--json` has printed the tables already."""
+        if self._comparison is not None and not self._app.as_json:
             click.echo()
             if self._for_github:
                 show_for_github(self._app, self._comparison, self._outcomes)

@@ -172,42 +172,41 @@ def run_and_report(
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
 
-    allowed: Allowance = given["max_errors"]
     path = given["output_file"]
     output = None if path is None else OutputFile(path, app.settings.data_dir)
     watch = RunObserver(app)
-    options = {"progress": not given["no_progress_bar"], "observers": [watch]}
     interrupted, broken = False, len(app.plugins.failures)
     try:
         with chdir("."):  # back to it, wherever a SUT went
-            records = run(options)
+            records = run({"progress": not given["no_progress_bar"], "observers": [watch]})
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
-    app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
     shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
-    compared = baseline if records and not interrupted else None
-    if compared is not None:
-        compared.compare(records)
-    checked = ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
+    ending = _Ending(app, shown, watch.unfinished(), given["max_errors"], again, interrupted)
+    app.exit_code = ending.exit_code()
+    checks: list[ThresholdCheck | BaselineCheck] = [
+        ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
+    ]
+    if baseline is not None and records and not interrupted:
+        baseline.compare(records)
+        checks.append(baseline)
     try:
-        looks = {"details": given["verbose"], "interrupted": interrupted}
-        checks = [check for check in (checked, compared) if check is not None]
-        _show(app, shown, output, checks, left_out, **looks, again=again)
+        ending.show(output, checks, left_out, details=given["verbose"])
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed as an observer: {failure.cause}")
-        _print_reason(app, shown, allowed, in_tables=not app.as_json and _has_one_reader())
-        unfinished = watch.unfinished()
+        ending.note_reasons()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
-        for run_id in sorted(str(manifest["run_id"]) for manifest in unfinished) if interrupted else ():
+        for run_id in (
+            sorted(str(manifest["run_id"]) for manifest in ending.unfinished) if interrupted else ()
+        ):
             app.note(f"Interrupted: {runs / run_id}")
-        _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
-        checked.show()
-        if compared is not None:
-            compared.show(in_words=not app.as_json)
+        ending.note_next_command()
+        for check in checks:
+            check.show()
 
 
 def _left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
@@ -242,124 +241,128 @@ def show_plans(
     app.show_plans(plans, more=_left_out_as_json(resolver.left_out))
 
 
-def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
-    """The exit code, by what comes first: interrupted, stopped early, too many errors, thresholds."""
-    from modelgauge.reports.thresholds import why_not_passed
-
-    if interrupted:
-        return INTERRUPTED
-    if any(record.failure is not None for record in records):
-        return STOPPED
-    if any(allowed.exceeded_by(record) for record in records):
-        return TOO_MANY_ERRORS
-    return FAILED if any(why_not_passed(record) for record in records) else 0
-
-
-def _show(
-    app: App,
-    shown: Sequence[RecordedRun],
-    output: OutputFile | None,
-    checks: Sequence[BaselineCheck | ThresholdCheck],
-    left_out: Sequence[LeftOut],
-    *,
-    details: bool,
-    interrupted: bool,
-    again: str,
-) -> None:
-    from modelgauge.cli.comparing import differences_of
-    from modelgauge.runs.as_json import record_as_json, records_as_json
-    from modelgauge.runs.group_means import group_means
-
-    try:
-        if output is not None:
-            with output.writing() as file:
-                if len(shown) == 1:
-                    file.writelines(record_as_json(shown[0], redact_json=app.redact_json))
-                else:
-                    file.writelines(records_as_json(shown, redact_json=app.redact_json))
-                file.write("\n")
-    finally:  # also where the file has no room
-        if app.as_json:
-            records = [run.record for run in shown]
-            found = {"records": [record.model_dump(mode="json") for record in records]}
-            if means := [mean.model_dump(mode="json") for mean in group_means(records)]:
-                found["groups"] = means
-            found |= _left_out_as_json(left_out)
-            app.show_json(
-                {
-                    name: value
-                    for part in (found, *(check.as_json() for check in checks))
-                    for name, value in part.items()
-                }
-            )
-        elif shown:
-            app.show_report(
-                shown,
-                shown_by=again.split(" ")[1] if again else "run-test",
-                details=details,
-                differences=() if len(checks) > 1 or interrupted else differences_of(app, shown),
-            )
-
-
-def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *, in_tables: bool) -> None:
-    """Print why the exit code is not 0.
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How the runs of a command ended.
 
     Args:
         app: of this invocation.
-        shown: the runs.
+        runs: those that have a record.
+        unfinished: the manifests of the runs that have something left to do.
         allowed: how many items may fail.
-        in_tables: whether the reader has seen in the tables what stopped a run.
+        again: see `run_and_report`.
+        interrupted: whether the command was interrupted.
     """
-    from modelgauge.reports.thresholds import why_not_passed
-    from modelgauge.wording.phrases import counted
 
-    for run in shown:
-        record, counts = run.record, run.record.counts
-        pair = f"{record.test_uid} on {record.sut_name}"
-        if record.failure is not None:
-            why = "" if in_tables else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
-            app.note(f"Error: {pair} stopped early{why}.")
-        elif record.cancelled:
-            continue
-        elif allowed.exceeded_by(record):
-            repeats = f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
-            app.note(
-                f"Error: {counts.failed:,} of {counted(counts.items, 'item')}{repeats} failed in {pair}; "
-                f"--max-errors allows {allowed.text}."
-            )
-        elif (not_passed := why_not_passed(record)) is not None:
-            app.note(f"Failed: {pair}: {not_passed}. See which: {run.command('show')} --failures")
+    app: App
+    runs: Sequence[RecordedRun]
+    unfinished: Sequence[Mapping[str, Any]]
+    allowed: Allowance
+    again: str
+    interrupted: bool
 
+    def exit_code(self) -> int:
+        """The exit code, by what comes first: interrupted, stopped early, too many errors, thresholds."""
+        from modelgauge.reports.thresholds import why_not_passed
 
-def _print_next_command(
-    app: App,
-    unfinished: Sequence[Mapping[str, Any]],
-    shown: Sequence[RecordedRun],
-    again: str,
-    *,
-    interrupted: bool,
-) -> None:
-    """Print the command that does what is left; never the command that failed just now."""
-    ended = {run.record.run_id: run for run in shown}
-    left = [
-        run for run in unfinished if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None
-    ]
-    if not left:
-        return
-    from modelgauge.runs.recorded_run import higher_cap
+        records = [run.record for run in self.runs]
+        if self.interrupted:
+            return INTERRUPTED
+        if any(record.failure is not None for record in records):
+            return STOPPED
+        if any(self.allowed.exceeded_by(record) for record in records):
+            return TOO_MANY_ERRORS
+        return FAILED if any(why_not_passed(record) for record in records) else 0
 
-    # `resume` needs a higher cap to go on where one was reached; other commands begin again.
-    resumes = not again or again.startswith("modelgauge resume ")
-    more = higher_cap(run.record for run in shown) if resumes else ""
-    if again and not interrupted and not more:
-        app.note("To go on, correct that and run the same command again.")
-        return
-    corrected = ", once that is corrected" if any(run.needs_correction for run in shown) else ""
-    manifest = left[0]
-    resume = f"modelgauge resume {manifest['run_id'] if len(left) == 1 else manifest['invocation_id']}"
-    folder = app.given.get("data_dir")  # without which the run would be looked for elsewhere
-    data_dir = f" --data-dir {shlex.quote(str(folder))}" if folder else ""
-    app.note(f"To go on{corrected}: {again or resume}{data_dir}{more}")
+    def show(
+        self,
+        output: OutputFile | None,
+        checks: Sequence[BaselineCheck | ThresholdCheck],
+        left_out: Sequence[LeftOut],
+        *,
+        details: bool,
+    ) -> None:
+        """Write the output file, then print the results."""
+        from modelgauge.cli.comparing import differences_of
+        from modelgauge.runs.as_json import record_as_json, records_as_json
+        from modelgauge.runs.group_means import group_means
+
+        app, runs = self.app, self.runs
+        try:
+            if output is not None:
+                with output.writing() as file:
+                    if len(runs) == 1:
+                        file.writelines(record_as_json(runs[0], redact_json=app.redact_json))
+                    else:
+                        file.writelines(records_as_json(runs, redact_json=app.redact_json))
+                    file.write("\n")
+        finally:  # also where the file has no room
+            if app.as_json:
+                records = [run.record for run in runs]
+                found = {"records": [record.model_dump(mode="json") for record in records]}
+                if means := [mean.model_dump(mode="json") for mean in group_means(records)]:
+                    found["groups"] = means
+                found |= _left_out_as_json(left_out)
+                for check in checks:
+                    found |= check.as_json()
+                app.show_json(found)
+            elif runs:
+                app.show_report(
+                    runs,
+                    shown_by=self.again.split(" ")[1] if self.again else "run-test",
+                    details=details,
+                    differences=() if len(checks) > 1 or self.interrupted else differences_of(app, runs),
+                )
+
+    def note_reasons(self) -> None:
+        """Print why the exit code is not 0."""
+        from modelgauge.reports.thresholds import why_not_passed
+        from modelgauge.wording.phrases import counted
+
+        in_tables = not self.app.as_json and _has_one_reader()  # who has read there what stopped a run
+        for run in self.runs:
+            record, counts = run.record, run.record.counts
+            pair = f"{record.test_uid} on {record.sut_name}"
+            if (failure := record.failure) is not None:
+                why = "" if in_tables else f": {failure.error_type}: {failure.message.rstrip('.')}"
+                self.app.note(f"Error: {pair} stopped early{why}.")
+            elif record.cancelled:
+                continue
+            elif self.allowed.exceeded_by(record):
+                repeats = (
+                    f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
+                )
+                self.app.note(
+                    f"Error: {counts.failed:,} of {counted(counts.items, 'item')}{repeats} failed in {pair}; "
+                    f"--max-errors allows {self.allowed.text}."
+                )
+            elif (not_passed := why_not_passed(record)) is not None:
+                self.app.note(f"Failed: {pair}: {not_passed}. See which: {run.command('show')} --failures")
+
+    def note_next_command(self) -> None:
+        """Print the command that does what is left; never the command that failed just now."""
+        ended = {run.record.run_id: run for run in self.runs}
+        left = [
+            run
+            for run in self.unfinished
+            if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None
+        ]
+        if not left:
+            return
+        from modelgauge.runs.recorded_run import higher_cap
+
+        # `resume` needs a higher cap to go on where one was reached; other commands begin again.
+        resumes = not self.again or self.again.startswith("modelgauge resume ")
+        more = higher_cap(run.record for run in self.runs) if resumes else ""
+        if self.again and not self.interrupted and not more:
+            self.app.note("To go on, correct that and run the same command again.")
+            return
+        corrected = ", once that is corrected" if any(run.needs_correction for run in self.runs) else ""
+        manifest = left[0]
+        resume = f"modelgauge resume {manifest['run_id'] if len(left) == 1 else manifest['invocation_id']}"
+        folder = self.app.given.get("data_dir")  # without which the run would be looked for elsewhere
+        data_dir = f" --data-dir {shlex.quote(str(folder))}" if folder else ""
+        self.app.note(f"To go on{corrected}: {self.again or resume}{data_dir}{more}")
 
 
 def _has_one_reader() -> bool:
