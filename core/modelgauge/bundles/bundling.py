@@ -71,7 +71,7 @@ def bundle(
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         folder = Path(scratch)
         made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))
-        for run in sorted(runs, key=lambda one: one.run_id):
+        for run in sorted(runs, key=lambda run: run.run_id):
             made.add(run)
         rows = RowCounts()
         if not redact:

@@ -66,7 +66,7 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> Run
     """
     tables, text = read_toml(path), bytes_of(path).decode("utf-8-sig")
     keys = keys_of(command)
-    spelled = {**{_flag(one): key for key, one in keys.items()}, **{key: key for key in keys}}
+    spelled = {**{_flag(option): key for key, option in keys.items()}, **{key: key for key in keys}}
     values: dict[str, Any] = {}
     for written, value in tables.items():
         where = f"{path}{_line_of(written, text)}"

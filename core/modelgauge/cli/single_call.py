@@ -245,7 +245,7 @@ def _listen(owner: Owner, into: SingleCall) -> list[tuple[Any, Any]]:
         return noted
 
     def noting_response(request: Any, response: Any) -> Any:
-        if not any(response is one for _, one in answered):
+        if not any(response is known for _, known in answered):
             answered.append((request, response))
         into.response = response
         return translate_response(request, response)

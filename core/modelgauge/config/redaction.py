@@ -73,7 +73,7 @@ class Redactor:
         """The names of the known secrets that stand in the texts of a JSON text."""
         search, found = self._search, dict[str, None]()
         if search.finds(text):
-            redacted_json(import_module("json").loads(text), lambda one: search.replace(one, found))
+            redacted_json(import_module("json").loads(text), lambda part: search.replace(part, found))
         return list(found)
 
     def redact(self, text: str) -> str:

@@ -232,7 +232,7 @@ def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
         env: the environment; the process's own when None.
     """
     named = (os.environ if env is None else env).get(TRUSTED, "").split(os.pathsep)
-    return any(real_path(path).is_relative_to(real_path(one)) for one in named if one.strip())
+    return any(real_path(path).is_relative_to(real_path(folder)) for folder in named if folder.strip())
 
 
 def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, str]) -> None:

@@ -295,7 +295,7 @@ def _is_consequence(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
     """Whether a sequence is only too short because its elements were refused."""
     place = line["loc"]
     return line["type"] == "too_short" and any(
-        len(one["loc"]) > len(place) and one["loc"][: len(place)] == place for one in lines
+        len(detail["loc"]) > len(place) and detail["loc"][: len(place)] == place for detail in lines
     )
 
 

@@ -76,7 +76,9 @@ def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
 
 
 def _marked(value: Any, reduction: str) -> Any:
-    return _mapped(value, lambda one: one.replaced(reduction=reduction) if isinstance(one, Estimate) else one)
+    return _mapped(
+        value, lambda part: part.replaced(reduction=reduction) if isinstance(part, Estimate) else part
+    )
 
 
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:

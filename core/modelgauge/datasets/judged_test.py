@@ -134,7 +134,9 @@ def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, 
         )
     made: dict[str, Metric] = {}
     for group in filter(None, (metrics, parts)):
-        ours = [one for one in {id(one): one for one in group}.values() if one not in made.values()]
+        ours = [
+            other for other in {id(other): other for other in group}.values() if other not in made.values()
+        ]
         for metric in ours:
             _check_metric(metric)
         for name, metric in zip(_names_apart(ours), ours, strict=True):
@@ -189,7 +191,7 @@ def _names_apart(metrics: Sequence[Metric]) -> list[str]:
 
 
 def _distinct_name(metric: Metric, group: Sequence[Metric]) -> str:
-    others = [one.initialization.arguments for one in group if one is not metric]
+    others = [other.initialization.arguments for other in group if other is not metric]
     own = metric.initialization.arguments if others else {}
     differing = [
         f"{argument}={_argument(value)}"

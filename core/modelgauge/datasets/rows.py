@@ -382,8 +382,8 @@ def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
     customs = [row.get(CUSTOM, {}) for row in rows]
     # Custom columns are columns of the file where they hold texts only, under a name that is not a field's.
     known = {*FIELDS, *ALIASES, MARK, ""}
-    known |= {name for one in customs for name, value in one.items() if not isinstance(value, str)}
-    own = dict.fromkeys(name for one in customs for name in one if name not in known)
+    known |= {name for values in customs for name, value in values.items() if not isinstance(value, str)}
+    own = dict.fromkeys(name for values in customs for name in values if name not in known)
     records = []
     for row, custom in zip(rows, customs, strict=True):
         rest = {name: value for name, value in custom.items() if name not in own}

@@ -142,7 +142,7 @@ class VersionsFolder:
             UnknownNameError: there is no such version.
         """
         there = self.versions(alias)
-        found = [one for one in there if number in (None, one.number)]
+        found = [stored for stored in there if number in (None, stored.number)]
         if not found:
             raise no_version(alias, number, there, self.aliases())
         return found[-1]

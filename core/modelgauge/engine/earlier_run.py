@@ -188,10 +188,12 @@ class EarlierSessions:
             # An author's code may have put something into its contexts that cannot be written.
             either.append(without_contexts(item))
         if record.digests is None:  # nothing was taken out, unless an earlier version wrote it
-            return any(_plain(recorded) in (_plain(one), _plain(one, self.redact)) for one in either)
+            return any(
+                _plain(recorded) in (_plain(variant), _plain(variant, self.redact)) for variant in either
+            )
         digest = record.digests.item
         # Equal JSON may have its names in another order.
-        return any(digest == _digest(one) or _plain(recorded) == _plain(one) for one in either)
+        return any(digest == _digest(variant) or _plain(recorded) == _plain(variant) for variant in either)
 
     def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         """The items that have no record yet.
@@ -329,7 +331,7 @@ class RecordedAnswers(Answerer):
         ]
         failures = (failure for failure in old.failures if isinstance(failure, RepeatFailure))
         failed |= {failure.repeat: failure for failure in failures if failure.repeat not in whole}
-        texts = " ".join(one.response.model_dump_json() for one in answers if old.digests is None)
+        texts = " ".join(given.response.model_dump_json() for given in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(
                 f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it "

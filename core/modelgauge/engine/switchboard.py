@@ -131,7 +131,7 @@ class Switchboard:
     def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
         target = self._asked.get((id(annotator), name))
         if target is None:
-            known = sorted(one for owner, one in self._asked if owner == id(annotator))
+            known = sorted(asked for owner, asked in self._asked if owner == id(annotator))
             raise DefinitionError(
                 f"'{annotator.uid}' asked a SUT '{name}' that it does not name in get_suts.",
                 fix=f"It names: {', '.join(known) or 'none'}.",

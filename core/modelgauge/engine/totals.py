@@ -201,9 +201,9 @@ def count_spent(budget: Budget, folder: RunFolder) -> None:
     if (budget.max_calls, budget.max_tokens, budget.max_cost) != (None, None, None):
         command = str(folder.read_manifest().get("invocation_id"))
         runs = by_invocation(folder.path.parent)[0].get(command, runs)
-    for one in runs:
+    for run in runs:
         try:
-            totals = read_totals(one) or Totals()
+            totals = read_totals(run) or Totals()
         except RecordError as error:
             log.warning("What another run of the same command has spent is not counted. %s", error)
             continue

@@ -70,7 +70,7 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
         folder: of the run.
         display: which test cases are listed.
     """
-    shown = [Shown.of(one).shortened() for one in result.test_results]
+    shown = [Shown.of(test_result).shortened() for test_result in result.test_results]
     notes = list(result.record.notes)
     if result.left_out:
         notes.append(

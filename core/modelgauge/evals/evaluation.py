@@ -203,7 +203,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
         Exception: what the app raised instead of an answer comes first.
     """
     raise_first_of_app(result.test_results, f"{result.shown_by} --failures")
-    unjudged = [one for one in result.test_results if one.error is not None]
+    unjudged = [test_result for test_result in result.test_results if test_result.error is not None]
     if unjudged:
         first = unjudged[0]
         raise CallError(

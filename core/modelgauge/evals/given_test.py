@@ -121,8 +121,11 @@ class GivenTest(JudgedTest):
     def _check(self, *, fail_one_by_one: bool) -> None:
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
-        at_once = () if fail_one_by_one else self.answered
-        for case in [one.case for one in at_once if one.trace is None]:  # those of apps fail one by one
+        # Those of apps fail one by one.
+        at_once = (
+            () if fail_one_by_one else [answered for answered in self.answered if answered.trace is None]
+        )
+        for case in (answered.case for answered in at_once):
             judges = [self.metrics[key] for key in self._of_cases]
             if self._skip:
                 judges = [metric for metric in judges if _judges(metric, case)]

@@ -140,7 +140,7 @@ class Cases:
         for case in self.listed:
             for name, value in case.declared.get(what, {}).items():
                 found.setdefault(name, []).append(value)
-        return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
+        return {name: first for name, (first, *others) in found.items() if others.count(first) == len(others)}
 
     def by_id(self) -> dict[str, list[SessionCase]]:
         """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
@@ -168,9 +168,9 @@ class Cases:
         judges: dict[str, Any] = {}
         seen: set[tuple[str, str]] = set()
         times: Counter[str] = Counter()
-        for one in self.manifests:
-            for name, made in one["annotators"].items():
-                asked = one["judges"].get(name)
+        for manifest in self.manifests:
+            for name, made in manifest["annotators"].items():
+                asked = manifest["judges"].get(name)
                 known = (name, json.dumps([made, asked], sort_keys=True))
                 if known not in seen:
                     seen.add(known)
@@ -178,8 +178,10 @@ class Cases:
                     key = numbered(name, times[name])
                     annotators[key] = made
                     judges.update({} if asked is None else {key: asked})
-        versions = {name: version for one in self.manifests for name, version in one["plugins"].items()}
-        inputs = _union(one["inputs"] for one in self.manifests)
+        versions = {
+            name: version for manifest in self.manifests for name, version in manifest["plugins"].items()
+        }
+        inputs = _union(manifest["inputs"] for manifest in self.manifests)
         return {
             "annotators": annotators,
             "judges": judges,

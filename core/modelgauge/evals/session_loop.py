@@ -168,7 +168,7 @@ class SessionLoop:
                 job.task = self._loop.create_task(self._judge(job, board), context=job.context)
                 if job.is_given_up:
                     job.task.cancel()
-            tasks = [one.task for one in self._under_way if one.task is not None]
+            tasks = [job.task for job in self._under_way if job.task is not None]
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -185,7 +185,7 @@ class SessionLoop:
         board = self._boards[key]
         job.targets = board.targets_of(job.work)
         self._under_way.add(job)
-        in_use = {id(target.owner) for one in self._under_way for target in one.targets}
+        in_use = {id(target.owner) for job in self._under_way for target in job.targets}
         await board.close_idle(in_use, _MOST_OPEN)
         for target in job.targets:
             if (failure := await board.open(target)) is not None:

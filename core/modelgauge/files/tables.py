@@ -163,7 +163,7 @@ def _csv_records(source: str, text: str, delimiter: str) -> list[tuple[int, list
                 f'line {reader.line_num}: text follows a closing quote ("); a quote inside is written ""'
             )
         first = text.splitlines()[0] if reader.line_num == 1 else ""
-        other = next((one for one in _DELIMITERS if one != delimiter and f'"{one}' in first), None)
+        other = next((mark for mark in _DELIMITERS if mark != delimiter and f'"{mark}' in first), None)
         fix = "Close the quote, or write it twice inside a cell." if other is None else _say_delimiter(other)
         raise InputFileError(f"{source}, {problem}.", fix=fix) from None
     finally:

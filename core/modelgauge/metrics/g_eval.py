@@ -296,12 +296,12 @@ def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
     Raises:
         InvalidOptionError: it is empty, holds something else, or two of its ranges overlap.
     """
-    if not rubric or not all(isinstance(one, Rubric) for one in rubric):
+    if not rubric or not all(isinstance(band, Rubric) for band in rubric):
         raise InvalidOptionError(
             f"'{name}' got rubric={rubric!r}.",
             fix='Give a list of Rubric(score_range=(0, 4), expected_outcome="…").',
         )
-    ordered = sorted(rubric, key=lambda one: one.score_range)
+    ordered = sorted(rubric, key=lambda band: band.score_range)
     for lower, upper in pairwise(ordered):
         if lower.score_range[1] >= upper.score_range[0]:
             raise InvalidOptionError(
@@ -313,7 +313,7 @@ def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
 
 def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
     """The scores that can be given, in ascending order."""
-    ranges = [(LEAST, MOST)] if rubric is None else [one.score_range for one in rubric]
+    ranges = [(LEAST, MOST)] if rubric is None else [band.score_range for band in rubric]
     return tuple(score for first, last in ranges for score in range(first, last + 1))
 
 

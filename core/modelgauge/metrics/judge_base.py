@@ -164,7 +164,7 @@ class JudgeMetric(Metric):
         """Refuse a declaration that would fail for every case, after paid calls."""
         declared: Any = self.procedure
         parts = list(declared.parts.values()) if isinstance(declared, Combination) else [declared]
-        if not parts or not all(isinstance(one, Procedure) for one in parts):
+        if not parts or not all(isinstance(piece, Procedure) for piece in parts):
             raise DefinitionError(
                 f"The procedure of {type(self).__qualname__} is {declared!r}.",
                 fix="Write procedure = Procedure(…), or Combination({NAME: Procedure(…), …}) with one or more.",
@@ -213,9 +213,9 @@ class JudgeMetric(Metric):
         scored = await all_of([self._scored(part, test_case) for part in self.procedure.parts.values()])
         parts = dict(zip(self.procedure.parts, scored, strict=True))
         return Score(
-            self.procedure.reduce([one.value for one in scored]),
-            "\n".join(f"{name} ({one.value:g}): {one.reason}" for name, one in parts.items()),
-            {name: {"score": one.value, **(one.breakdown or {})} for name, one in parts.items()},
+            self.procedure.reduce([score.value for score in scored]),
+            "\n".join(f"{name} ({score.value:g}): {score.reason}" for name, score in parts.items()),
+            {name: {"score": score.value, **(score.breakdown or {})} for name, score in parts.items()},
         )
 
     async def _scored(self, procedure: Procedure, case: Any) -> Score:

@@ -312,7 +312,7 @@ def _keys_in(value: Any) -> Iterator[str]:
 def _is_quoted(read: BaseModel, material: Iterable[str]) -> bool:
     """Whether all values of an object stand in one text of the material, each behind its key, in any order."""
     reply = [_essence(member) for member in _members(read.model_dump(exclude_none=True))]
-    return any(all(one in text for one in reply) for text in map(_essence, material))
+    return any(all(part in text for part in reply) for text in map(_essence, material))
 
 
 def _members(value: dict[str, Any]) -> Iterator[str]:
@@ -351,7 +351,7 @@ def _values(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
             if not is_list:
                 raise UnusableReplyError(f"its JSON is broken: {error}") from None
             value = None
-        if is_list and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        if is_list and not (isinstance(value, list) and all(isinstance(entry, str) for entry in value)):
             # A bracket of prose, or a list with objects, which are looked at one by one.
             end = start.start() + 1
             continue

@@ -66,7 +66,7 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
             if uid not in found:
                 order.append(uid)
             found[uid] = choice if uid not in found else _both(found[uid], choice)
-    return [found[one] if isinstance(one, str) else one for one in order]
+    return [found[entry] if isinstance(entry, str) else entry for entry in order]
 
 
 def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
@@ -99,7 +99,7 @@ def _meant(registry: Registry, name: str) -> Iterator[Chosen[T]]:
         _check_owner(registry, base, groups[base])
         uids, size = [entry.uid for entry in groups[base]], {base: len(groups[base])}
     elif "*" in base:
-        uids, size = [one for one in registry.uids if fnmatchcase(one, base)], {}
+        uids, size = [uid for uid in registry.uids if fnmatchcase(uid, base)], {}
         if not uids:
             raise _unmatched(registry, base)
     else:

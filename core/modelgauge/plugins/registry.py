@@ -122,7 +122,7 @@ class Register:
             if entry is None:
                 raise PluginError(
                     f"group {name!r} names {uid!r}, which is not registered.",
-                    fix=f"{did_you_mean(uid, (one.uid for one in self.entries))}Register it before the group.",
+                    fix=f"{did_you_mean(uid, (entry.uid for entry in self.entries))}Register it before the group.",
                 )
             self._entries[uid, False] = replace(entry, groups=(*entry.groups, name))
 

@@ -179,7 +179,7 @@ class Resolver:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
             if not self.secrets.missing(secret.secret_class() for secret in own):
                 made.append(self.test(test))
-        named = [(one, declared(one, "get_annotators")) for one in made]
+        named = [(test, declared(test, "get_annotators")) for test in made]
         for name in (name for _, names in named for name in names.values()):
             if isinstance(name, str):
                 wanted.extend(self.plugins().of_annotator(name).resolve(name).entry.injections)

@@ -54,7 +54,7 @@ def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
         records: of items that failed, wholly or in part; read once, and of each group the first is held.
     """
     groups: dict[tuple[str, ...], FailureGroup] = {}
-    for record, failure in ((one, failure) for one in records for failure in one.failures):
+    for record, failure in ((item, failure) for item in records for failure in item.failures):
         key = failure_key(
             (failure.stage, failure.source_uid, failure.error_type), failure.message, known=groups
         )

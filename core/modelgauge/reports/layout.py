@@ -141,7 +141,7 @@ def _side_by_side(every: Sequence[_Column], room: int, gap: str) -> list[_Column
         if column.width + len(gap) <= spare:
             kept.append(column)
             spare -= column.width + len(gap)
-    wanting = sorted(kept, key=lambda one: one.natural - one.width)
+    wanting = sorted(kept, key=lambda column: column.natural - column.width)
     for place, column in enumerate(wanting):
         more = max(0, min(column.natural - column.width, spare // (len(wanting) - place)))
         column.width += more

@@ -264,11 +264,11 @@ def _errors(run: RecordedRun, style: Style) -> Iterator[str]:
     groups = group_failures(run.failures())
     shown = groups if style.most_rows is None else groups[: min(style.most_rows, 5)]
     for group in shown:
-        one = group.failure
-        same = failure is not None and one.message.rstrip(". ") in failure.message
-        message = "see above" if same else ends_of(one.message, 600)
-        where = f"{STAGES[one.stage]} {one.source_uid}"
-        yield f"{group.count:,} x {where}: {one.error_type}: {message}"
+        first = group.failure
+        same = failure is not None and first.message.rstrip(". ") in failure.message
+        message = "see above" if same else ends_of(first.message, 600)
+        where = f"{STAGES[first.stage]} {first.source_uid}"
+        yield f"{group.count:,} x {where}: {first.error_type}: {message}"
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:
         yield f"{rest:,} x others"

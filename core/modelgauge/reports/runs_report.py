@@ -168,11 +168,11 @@ def _flat(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[Row]:
-    for one in group_means(records):
-        mean = one.mean
+    for group in group_means(records):
+        mean = group.mean
         yield [
-            *(one.label, one.sut, one.result, _value(mean), interval_text(mean)),
-            *(f"{mean.n:,}", f"{one.failed:,}", ""),
+            *(group.label, group.sut, group.result, _value(mean), interval_text(mean)),
+            *(f"{mean.n:,}", f"{group.failed:,}", ""),
         ]
 
 
@@ -195,7 +195,7 @@ def _add_facts(
     facts.append(("calls", calls_in_words(records)))
     spent = [record.spent for record in records if record.spent is not None]
     used = Spent(
-        attempts=0, tokens=sum(one.tokens for one in spent), cost_usd=sum(one.cost_usd for one in spent)
+        attempts=0, tokens=sum(part.tokens for part in spent), cost_usd=sum(part.cost_usd for part in spent)
     )
     if used.tokens or used.cost_usd:
         facts.append(("used", spent_in_words(used)))

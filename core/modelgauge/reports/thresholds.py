@@ -72,9 +72,9 @@ def why_not_passed(record: TestRecord) -> str | None:
     if share.value < 1:
         return f"{_described(share)} items passed all thresholds"
     for name in record.thresholds:  # of failed items it may be known that they are below one of several
-        one = share_that_passed(record, name)
-        if one is not None and one.n > share.n and one.value < 1:
-            return f"{_described(one)} items passed the threshold of {name}"
+        found = share_that_passed(record, name)
+        if found is not None and found.n > share.n and found.value < 1:
+            return f"{_described(found)} items passed the threshold of {name}"
     return None
 
 

@@ -148,9 +148,9 @@ def rescore(
     if dataset is not None:
         dataset = file_named(Path(dataset), _folder_of_data(data_dir))
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
-    named = [names._replace(test=RatedAnswers(RATED, one.folder)) if ratings else names for one in originals]
-    for original, one in zip(originals, named, strict=True):
-        check_names(original, one, "rescore")
+    named = [names._replace(test=RatedAnswers(RATED, run.folder)) if ratings else names for run in originals]
+    for original, given in zip(originals, named, strict=True):
+        check_names(original, given, "rescore")
     return [_rescore_one(*each, options, data_dir) for each in zip(originals, named, strict=True)]
 
 

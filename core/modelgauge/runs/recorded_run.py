@@ -78,7 +78,7 @@ class RecordedRun:
     def failures(self) -> Iterator[ItemRecord]:
         """The records of the items that failed, wholly or in part, in any order."""
         if self.folder is None:
-            yield from (one for one in self.record.iter_items() if one.failures)
+            yield from (record for record in self.record.iter_items() if record.failures)
             return
         journal = self.folder.journal
         for number, line in enumerate(whole_lines(journal), start=1):

@@ -136,12 +136,12 @@ def _of_groups(records: Sequence[TestRecord], threshold: ResultThreshold) -> Ite
 
 
 def _outcome(
-    test: str, sut: str, value: float | None, one: ResultThreshold, *, lower: bool
+    test: str, sut: str, value: float | None, asked: ResultThreshold, *, lower: bool
 ) -> ThresholdOutcome:
-    threshold = Threshold(value=one.number, higher_is_better=not lower)
+    threshold = Threshold(value=asked.number, higher_is_better=not lower)
     passed = value is not None and threshold.is_reached(value)
     return ThresholdOutcome(
-        test=test, sut=sut, result=one.result, value=value, threshold=threshold, passed=passed
+        test=test, sut=sut, result=asked.result, value=value, threshold=threshold, passed=passed
     )
 
 

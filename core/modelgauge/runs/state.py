@@ -69,8 +69,8 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     record = record_from_json({**known, "schema_version": version}, str(folder.path / MANIFEST))
     shown = RecordedRun(record, folder, ended=False, going_on=state == "running")
     tally, totals = Tally(items=sum(1 for _ in whole_lines(folder.journal))), read_totals(folder)
-    for one in shown.failures():
-        tally.count(one)
+    for item in shown.failures():
+        tally.count(item)
     tally.outcomes["scored"] = tally.items - tally.failed
     (totals or Totals()).add_to(tally)
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))

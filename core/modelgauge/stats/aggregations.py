@@ -317,6 +317,8 @@ def _bounds(
     if math.isinf(low) or math.isinf(high):
         return None
     held = [values if shares is None else values + shares * (extreme - values) for extreme in (low, high)]
-    worst, best = (np.append(one, np.full(missing, end)) for one, end in zip(held, (low, high), strict=True))
+    worst, best = (
+        np.append(scores, np.full(missing, end)) for scores, end in zip(held, (low, high), strict=True)
+    )
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
     return min(aggregate(worst), value), max(aggregate(best), value)

@@ -240,12 +240,12 @@ def bootstrapped(
     drawn = (
         np.bincount(place[generator.integers(n, size=n)], minlength=len(codes)) for _ in range(resamples)
     )
-    without_one = (times - (np.arange(len(codes)) == one) for one in range(len(codes)))
+    without_one = (times - (np.arange(len(codes)) == left_out) for left_out in range(len(codes)))
     samples = chain([times], drawn, without_one)
     distinct, values = ratings._replace(codes=codes), []
     while block := [*islice(samples, max(1, _BLOCK // len(codes)))]:
         values.append([statistic(distinct, np.array(block, dtype=np.float64)) for statistic in statistics])
-    return [_with_interval(one, resamples, place, confidence) for one in np.concatenate(values, axis=1)]
+    return [_with_interval(row, resamples, place, confidence) for row in np.concatenate(values, axis=1)]
 
 
 def _with_interval(

@@ -144,7 +144,7 @@ def rogan_gladen(
         ((count + more / 2) / (total + more), total + more)
         for (count, total), more in zip(counts, (z * z, 2, 2), strict=True)
     ]
-    judged, right, wrong = (one * (1 - one) / total for one, total in added)
+    judged, right, wrong = (part * (1 - part) / total for part, total in added)
     youden = added[1][0] + added[2][0] - 1
     interval = 0.0, 1.0  # of a judge of whom too little is known
     if youden > 0:

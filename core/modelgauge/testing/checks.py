@@ -112,11 +112,11 @@ def conformance(
         if entry.distribution == plugin.distribution:
             alone = Registry(entry.kind)  # names are resolved as if no other plugin claimed them
             alone.add([entry])
-            given = [one for one in examples if one in alone]
+            given = [example for example in examples if example in alone]
             made_up = f"{entry.uid}/{_EXAMPLE_MODEL}" if entry.is_provider else entry.uid
             is_example = entry.is_provider and not given
             subjects.extend(
-                make(entry.kind, one, alone.resolve(one), is_example=is_example) for one in given or [made_up]
+                make(entry.kind, uid, alone.resolve(uid), is_example=is_example) for uid in given or [made_up]
             )
     for example in set(examples) - {subject.name for subject in subjects}:
         raise UsageError(

@@ -48,7 +48,7 @@ def test_names(subject: Subject) -> None:
 def test_collisions(subject: Subject) -> None:
     """No other installed plugin claims the uid, and it does not hide another's provider."""
     entry = subject.entry
-    registry = next(one for one in subject.plugins.registries if one.kind == subject.kind)
+    registry = next(registry for registry in subject.plugins.registries if registry.kind == subject.kind)
     others = [other for other in registry if other.distribution != entry.distribution]
     for other in others:
         if other.label == entry.label:

@@ -145,7 +145,7 @@ class Plugin:
             for entry_point in self._own
         ]
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-        path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100  "" is the working directory
+        path = json.dumps([os.path.abspath(folder) for folder in sys.path])  # noqa: PTH100  "" is the working directory
         try:
             done = subprocess.run(  # noqa: S603  our own interpreter, our own module
                 [sys.executable, "-B", "-P", _PROBE, path],

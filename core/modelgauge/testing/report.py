@@ -152,7 +152,8 @@ class Report:
         """The counts, in one line."""
         counts = Counter(finding.status for finding in self.findings)
         return ", ".join(
-            f"{counts[one]} {one if counts[one] == 1 else _WORDS.get(one, one)}" for one in Status
+            f"{counts[status]} {status if counts[status] == 1 else _WORDS.get(status, status)}"
+            for status in Status
         )
 
     def to_json(self) -> dict[str, Any]:

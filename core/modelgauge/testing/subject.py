@@ -268,7 +268,7 @@ class Subject:
         """The paths of a test's data on this machine, or why there are none."""
         test = self.object
         found = attempt(lambda: self.store.resolve_all(test.uid, test.get_dependencies()))
-        return Attempt({key: one.path for key, one in (found.value or {}).items()}, found.error)
+        return Attempt({key: dependency.path for key, dependency in (found.value or {}).items()}, found.error)
 
     @cached_property
     def items(self) -> FirstItems:

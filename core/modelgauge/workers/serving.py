@@ -209,9 +209,9 @@ class _Serving:
         """Let the calls of a target go on that wait to be sent again, or all: the driver refuses them."""
         if target is None:
             self._board.services.give_up_waiting()
-        for one in self._all_targets():
-            if self._number(one) == target:
-                one.admission.pauses.give_up()
+        for owner in self._all_targets():
+            if self._number(owner) == target:
+                owner.admission.pauses.give_up()
 
     async def _report(self, work: int) -> None:
         """Report a work to the driver; its counts are sent with the last group that is written."""

@@ -58,9 +58,9 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 def _are_strict(schema: Mapping[str, Any]) -> bool:
     """Whether the parts of a schema can be strict."""
     named, choices = [schema.get(key, {}) for key in ("properties", "$defs")], schema.get("anyOf", [])
-    if not all(isinstance(one, Mapping) for one in named) or not isinstance(choices, list):
+    if not all(isinstance(definitions, Mapping) for definitions in named) or not isinstance(choices, list):
         return False
-    parts = [*(part for one in named for part in one.values()), *choices]
+    parts = [*(part for definitions in named for part in definitions.values()), *choices]
     if "items" in schema:
         parts.append(schema["items"])
     return all(can_be_strict(part) for part in parts)

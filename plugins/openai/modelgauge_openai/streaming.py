@@ -60,7 +60,7 @@ def _add_choice(choice: dict[str, Any], piece: dict[str, Any]) -> None:
 def _add_tool_calls(calls: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> None:
     for piece in pieces:
         index = piece.get("index", len(calls))
-        call = next((one for one in calls if one.get("index") == index), None)
+        call = next((call for call in calls if call.get("index") == index), None)
         if call is None:
             calls.append({"index": index, **piece})
             continue

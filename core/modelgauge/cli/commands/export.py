@@ -75,7 +75,7 @@ def export(
     if for_spreadsheets and file_type != "csv":
         raise click.UsageError(f"--for-spreadsheets is for --to csv, not for {file_type}.")
     wanted = [table_named(name) for name in dict.fromkeys(tables or TABLES)]
-    found = {one.record.run_id: one for run in runs for one in shown_runs(app, run)}
+    found = {run.record.run_id: run for name in runs for run in shown_runs(app, name)}
     paths = _paths(output or Path(f"export-{name_of_files(runs, [*found.values()])}"), wanted, file_type)
     files = {path: OutputFile(path, app.settings.data_dir, "--output") for path in paths}
     with ExitStack() as stack:

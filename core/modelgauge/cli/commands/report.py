@@ -49,7 +49,7 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
 
-    found = [one for run in runs for one in shown_runs(app, run)]
+    found = [run for name in runs for run in shown_runs(app, name)]
     folder = found[0].folder if len(found) == 1 else None
     own = Path(f"report-{name_of_files(runs, found)}.html") if folder is None else folder.path / REPORT
     path = output or own

@@ -177,7 +177,7 @@ def _show(app: App, call: SingleCall, answer_name: str, **given: Any) -> None:
     }
     if app.as_json:
         error = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
-        steps = {name: plain(one) for name, one in {**given, **parts}.items()}
+        steps = {name: plain(argument) for name, argument in {**given, **parts}.items()}
         app.show_json({"uid": call.uid, **steps, "error": error})
     else:
         for name, value in parts.items():

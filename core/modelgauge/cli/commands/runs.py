@@ -75,8 +75,8 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     folder = app.settings.data_dir
-    found = [one for one in all_runs(folder) if _is_like(one, test, sut, since)]
-    rows = [_row(app, one) for one in (found if last is None else found[-last:])]
+    found = [run for run in all_runs(folder) if _is_like(run, test, sut, since)]
+    rows = [_row(app, run) for run in (found if last is None else found[-last:])]
     if app.as_json:
         app.show_json({"runs": rows})
         return

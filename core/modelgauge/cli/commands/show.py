@@ -92,13 +92,13 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
     if not (items or failures or selection):
         app.show_report(runs, shown_by="show", details=verbose, differences=differences_of(app, runs))
         return
-    for number, one in enumerate(runs):
+    for number, recorded in enumerate(runs):
         if len(runs) > 1:
-            app.show("\n" * (number > 0) + f"{one.record.test_uid} on {one.record.sut_name}\n")
+            app.show("\n" * (number > 0) + f"{recorded.record.test_uid} on {recorded.record.sut_name}\n")
         if selection:
-            _show_selected(app, one, selection)
+            _show_selected(app, recorded, selection)
         else:
-            (_show_items if items else _show_failures)(app, one)
+            (_show_items if items else _show_failures)(app, recorded)
 
 
 def _selection(
@@ -211,7 +211,7 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
         if interaction.time is not None:
             yield f"  took {duration(interaction.time.seconds)}"
     if len(record.interactions) < len(record.test_item.prompts):
-        asked = [one.prompt for one in record.interactions]
+        asked = [interaction.prompt for interaction in record.interactions]
         for prompt in record.test_item.prompts:
             if prompt not in asked:
                 yield from _prompt_lines(prompt)

@@ -6,7 +6,7 @@ Labels are read of the workbench's files of ratings, too.
 import hashlib
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +132,7 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
     """
     listed: Sequence[Given] = [runs] if isinstance(runs, str | Path | TestRecord) else runs
     of_sut: dict[str, RecordedRun] = {}
-    for run in (found for one in listed for found in named_runs(one, data_dir)):
+    for run in chain.from_iterable(named_runs(name, data_dir) for name in listed):
         other = of_sut.setdefault(run.record.sut_uid, run)
         if other is not run:
             raise InvalidOptionError(

@@ -110,7 +110,7 @@ def common_tests(
     if found:
         return found
     for test, run in baseline.runs.items():
-        same = [one for one in candidate.runs.values() if _of_same_data(run.record, one.record)]
+        same = [other for other in candidate.runs.values() if _of_same_data(run.record, other.record)]
         found += [(test, run, other) for other in same[:1]]
     return found
 

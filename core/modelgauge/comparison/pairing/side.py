@@ -59,7 +59,7 @@ class Side:
             *(labeling for labeling in labels if len(np.unique(labeling)) < len(labeling))
         )
         names = list(columns.group_names)
-        self.groups = None if group is None else [names[one] for one in self._of_rows(columns.groups)]
+        self.groups = None if group is None else [names[number] for number in self._of_rows(columns.groups)]
 
     def __len__(self) -> int:
         return len(self._rows)

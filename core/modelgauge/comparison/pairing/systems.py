@@ -102,8 +102,8 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
     """
     found = _systems(baseline, options)
     uids, labels = {run.sut_uid for run in planned}, {run.label or run.sut_uid for run in planned}
-    same = [one for one in found if one.record.sut_uid in uids] or [
-        one for one in found if _name(one) in labels
+    same = [system for system in found if system.record.sut_uid in uids] or [
+        system for system in found if _name(system) in labels
     ]
     if len(found) > 1 and len(same) != 1:
         which = same or found

@@ -208,7 +208,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         raise RecordError(
             f"--runs: {error.problem}", fix="Give two runs of one test, on the same items."
         ) from None
-    common = [one for one in items.baseline_values if one in items.candidate_values]
+    common = [name for name in items.baseline_values if name in items.candidate_values]
     name, *_ = chosen_measurements(common, [options.measurement] if options.measurement else ())
     values = np.array([items.baseline_values[name], items.candidate_values[name]])
     scored = ~np.isnan(values)

@@ -219,8 +219,8 @@ def _design(assumed: Assumptions, options: PlanOptions, way: _Way) -> Comparison
         n = assumed.items * math.prod(1 - rate for rate in failures) / assumed.design_effect
         reached = None if effect is None else reaches(effect, n)
         most = [assumed.largest_effect(sign, correlated=test.startswith("mcnemar")) for sign in (1, -1)]
-        gain = detectable_effect(lambda one: reaches(one, n), most[0], power=power)
-        loss = detectable_effect(lambda one: reaches(-one, n), most[1], power=power)
+        gain = detectable_effect(lambda size: reaches(size, n), most[0], power=power)
+        loss = detectable_effect(lambda size: reaches(-size, n), most[1], power=power)
     return ComparisonDesign(samples=samples, test=test, items=items, power=reached, gain=gain, loss=loss)
 
 

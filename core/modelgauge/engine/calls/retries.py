@@ -79,24 +79,24 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
 def _without_connection(error: Exception) -> Retry | None:
     """What to do where an attempt found no server; None if it may have found one."""
     wrapped = [] if isinstance(error, ModelGaugeError) else list(_wrapped(error))
-    if any(isinstance(one, ssl.SSLError) for one in wrapped):
+    if any(isinstance(cause, ssl.SSLError) for cause in wrapped):
         return None
-    if any(_found_nobody(one) for one in wrapped):
+    if any(_found_nobody(cause) for cause in wrapped):
         return Retry(unreachable=True)
     # Or a server whose queue of connections is full: it says nothing at all.
-    is_late = any(_is_named(one, _NOT_IN_TIME) for one in wrapped)
+    is_late = any(_is_named(cause, _NOT_IN_TIME) for cause in wrapped)
     return Retry(rate_limited=True, unreachable=True) if is_late else None
 
 
 def _wrapped(error: BaseException) -> Iterator[BaseException]:
     """An error, and those that clients raised it for: as its cause, its reason or its argument."""
     found = [error]
-    for one in found:
-        yield one
-        several = one.exceptions if isinstance(one, BaseExceptionGroup) else one.args
+    for cause in found:
+        yield cause
+        several = cause.exceptions if isinstance(cause, BaseExceptionGroup) else cause.args
         inner = [
             each
-            for each in (one.__cause__, getattr(one, "reason", None), *several)
+            for each in (cause.__cause__, getattr(cause, "reason", None), *several)
             if isinstance(each, BaseException)
         ]
         found += [each for each in inner if not any(each is known for known in found)]

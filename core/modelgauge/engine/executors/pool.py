@@ -157,7 +157,7 @@ class Pool:
 
     def _give(self, worker: RemoteWorker, item: Assignment) -> None:
         worker.give(item)
-        self.gate.sharing = sum(bool(one.items) for one in self._workers)
+        self.gate.sharing = sum(bool(worker.items) for worker in self._workers)
 
     def _share(self) -> int:
         """Items that a worker has at least: all together, twice as many as there are places for calls."""
@@ -227,14 +227,16 @@ class Pool:
     async def report(self, work: int) -> list[str]:
         """What the record of a work shall say, each note once; all that was counted is in the tally then."""
         loop = asyncio.get_running_loop()
-        ready = [one for one in self._workers if one.is_ready]
+        ready = [worker for worker in self._workers if worker.is_ready]
         for worker in ready:
             worker.reports[work] = loop.create_future()
             worker.tell("report", work)
         reports = [worker.reports[work] for worker in ready]
         if reports:
             await asyncio.wait(reports, timeout=_LAST_WORDS)
-        return list(dict.fromkeys(chain.from_iterable(one.result() for one in reports if one.done())))
+        return list(
+            dict.fromkeys(chain.from_iterable(report.result() for report in reports if report.done()))
+        )
 
     # --- what workers say --------------------------------------------------------------------------------------------
 
@@ -242,7 +244,10 @@ class Pool:
         worker.is_ready = True
         for target, problem, fix in fields[0]:
             self._unopened(self._targets[target], RunStoppedError(problem, fix=fix))
-        if not self._begun.done() and sum(one.is_ready for one in self._workers) >= self._executor.least:
+        if (
+            not self._begun.done()
+            and sum(worker.is_ready for worker in self._workers) >= self._executor.least
+        ):
             self._begun.set_result(None)
 
     def _refused(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:

@@ -247,9 +247,13 @@ def _raise_first(results: Sequence[Any]) -> None:
     failures = [result for result in results if isinstance(result, BaseException)]
     if not failures:
         return
-    traces = tuple(trace for one in failures if isinstance(one, StageError) for trace in one.traces)
+    traces = tuple(
+        trace for failure in failures if isinstance(failure, StageError) for trace in failure.traces
+    )
     stopped = [
-        one for one in failures if isinstance(one, StageError) and isinstance(one.error, RunStoppedError)
+        failure
+        for failure in failures
+        if isinstance(failure, StageError) and isinstance(failure.error, RunStoppedError)
     ]
     for failure in [*stopped, *failures]:
         if isinstance(failure, StageError):

@@ -143,7 +143,7 @@ class ItemWorker:
             for place in range(len(answered.annotations))
             for name in (self.annotators if self.chosen is None else self._chosen(answered.prompt))
         ]
-        annotations = await all_done([self._annotate(*one) for one in places])
+        annotations = await all_done([self._annotate(*spot) for spot in places])
         for (answered, place, name), annotation in zip(places, annotations, strict=True):
             if isinstance(annotation, BaseException):
                 continue

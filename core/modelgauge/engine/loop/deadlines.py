@@ -176,7 +176,7 @@ class Deadlines:
         """Cancel what has expired, and give up what goes on all the same; called by the timer."""
         self._timer = None
         now = self._clock()
-        for watch in [one for one in self._watched if not one.pauses and one.expires <= now]:
+        for watch in [watch for watch in self._watched if not watch.pauses and watch.expires <= now]:
             if not watch.has_begun:  # its outcome would not be set: it gets its first step
                 continue
             if watch.is_late and not watch.outcome.done():
@@ -184,7 +184,7 @@ class Deadlines:
             if watch.task is not None:
                 watch.task.cancel()
             watch.is_late, watch.expires = True, now + _CLEANING_UP
-        running = [one.expires for one in self._watched if not one.pauses]
+        running = [watch.expires for watch in self._watched if not watch.pauses]
         if running:
             self._schedule(min(running))
 

@@ -86,7 +86,7 @@ def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) ->
     return ", ".join(
         getattr(row, name)
         for name in ("test", "measurement")
-        if any(getattr(one, name) != getattr(row, name) for one in rows)
+        if any(getattr(other, name) != getattr(row, name) for other in rows)
     )
 
 
@@ -155,7 +155,7 @@ def _by_side(row: MeasurementComparison) -> str:
 
 def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
     """What a fact is of, where there are several comparisons."""
-    names = [_about(row, rows), row.candidate if len({one.candidate for one in rows}) > 1 else ""]
+    names = [_about(row, rows), row.candidate if len({row.candidate for row in rows}) > 1 else ""]
     return " on ".join(reversed([name for name in names if name]))
 
 

@@ -236,6 +236,6 @@ def _compared(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[d
             several = [
                 getattr(row, name)
                 for name in ("test", "measurement", "candidate")
-                if len({getattr(one, name) for one in rows}) > 1
+                if len({getattr(row, name) for row in rows}) > 1
             ]
             yield {"place": place, "name": " · ".join(several) or row.measurement, "runs": sides}

@@ -87,7 +87,7 @@ class Row(NamedTuple):
         prompts = item["prompts"]
         prompt = prompts[0]["prompt"]
         completions = [completion for each in asked for completion in each["response"]["completions"]]
-        all_contexts = [item.get("context"), *[one.get("context") for one in prompts]]
+        all_contexts = [item.get("context"), *[prompt.get("context") for prompt in prompts]]
         contexts = [context for context in all_contexts if isinstance(context, dict)]
         measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []

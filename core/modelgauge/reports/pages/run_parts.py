@@ -121,7 +121,7 @@ def _confusion(items: str, table: ItemTable) -> Part | None:
             look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if label == other else ''}"
             cells.append(Cell(f"{count:,}", address(items, **fields) if count else "", look))
         rows.append([Cell(label, look=""), *cells])
-    same = sum(counts[one, one] for one in classes)
+    same = sum(counts[label, label] for label in classes)
     return Part(
         "Confusion",
         f"the right one of {len(classes)} classes at the end of {same:,} of {counted(counts.total(), 'answer')}",

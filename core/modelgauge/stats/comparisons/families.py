@@ -87,7 +87,7 @@ def macro_mean(
             fix="Give numbers from 0 on.",
         )
     z, total = normal_quantile(confidence), math.fsum(shares)
-    value = math.fsum(share * one for share, one in zip(shares, values, strict=True)) / total
+    value = math.fsum(share * part for share, part in zip(shares, values, strict=True)) / total
     if len(errors) < len(stderrs):
         return MacroMean(value, None, None)
     stderr = math.hypot(*(share * error for share, error in zip(shares, errors, strict=True))) / total

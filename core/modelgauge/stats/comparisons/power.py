@@ -108,7 +108,7 @@ def mcnemar_power(
         if not least:  # the first
             least = _critical_count(m, level)
             even = _Tail(m, least, 0.5)
-            tails = [_Tail(m, least, one) for one in (share, 1 - share) if 0 < one < 1]
+            tails = [_Tail(m, least, side) for side in (share, 1 - share) if 0 < side < 1]
         else:
             for tail in (even, *tails):
                 tail.add_trial()

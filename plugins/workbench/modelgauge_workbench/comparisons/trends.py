@@ -123,13 +123,13 @@ def _changes(before: TestRecord, after: TestRecord) -> Iterator[str]:
 
 def _views(lines: dict[str, list[Point]]) -> list[dict[str, Any]]:
     """A chart and a table for each SUT, all on the same axes."""
-    points = [one for of_sut in lines.values() for one in of_sut]
+    points = [point for of_sut in lines.values() for point in of_sut]
     if not points:
         return []
-    ends = [end for one in points for end in (one.estimate.value, *(one.estimate.interval or ()))]
-    values, begin = Axis.over(ends), min(one.when for one in points)
-    span = (max(one.when for one in points) - begin).total_seconds()
-    unit, seconds = next((one for one in _UNITS.items() if span > 2 * one[1]), ("seconds", 1.0))
+    ends = [end for point in points for end in (point.estimate.value, *(point.estimate.interval or ()))]
+    values, begin = Axis.over(ends), min(point.when for point in points)
+    span = (max(point.when for point in points) - begin).total_seconds()
+    unit, seconds = next((unit for unit in _UNITS.items() if span > 2 * unit[1]), ("seconds", 1.0))
     times = Axis.over([0.0, span / seconds])
     plot = Plot(times, values, (f"{unit} since {begin:%Y-%m-%d %H:%M}", "value"), width=640, height=220)
 
@@ -139,11 +139,11 @@ def _views(lines: dict[str, list[Point]]) -> list[dict[str, Any]]:
     return [
         {
             "sut": sut,
-            "plot": _plot(plot, sut, [(across(one), one) for one in of_sut]) if len(of_sut) > 1 else "",
+            "plot": _plot(plot, sut, [(across(point), point) for point in of_sut]) if len(of_sut) > 1 else "",
             "ruler": axis_ruler(values),
             "rows": [
-                _row(one) | {"chart": interval_bar(values, one.estimate.value, one.estimate.interval)}
-                for one in reversed(of_sut)
+                _row(point) | {"chart": interval_bar(values, point.estimate.value, point.estimate.interval)}
+                for point in reversed(of_sut)
             ],
         }
         for sut, of_sut in lines.items()
@@ -160,11 +160,11 @@ def _plot(plot: Plot, sut: str, points: Sequence[tuple[float, Point]]) -> Markup
         if point.estimate.interval is not None:
             low, high = map(plot.down, point.estimate.interval)
             parts.append(line("bar", plot.across(x), low, plot.across(x), high))
-    places = [(x, one.estimate.value) for x, one in points]
+    places = [(x, point.estimate.value) for x, point in points]
     parts.append(plot.path(places))
     seen, pressed = plot.dots(places, radius=3.5), plot.dots(places, radius=10)
-    parts += [_link(one, [*dots]) for (_, one), *dots in zip(points, pressed, seen, strict=True)]
-    first, last = (figure(one.estimate.value) for _, one in (points[0], points[-1]))
+    parts += [_link(point, [*dots]) for (_, point), *dots in zip(points, pressed, seen, strict=True)]
+    first, last = (figure(point.estimate.value) for _, point in (points[0], points[-1]))
     return plot.drawn(
         "plot",
         f"{counted(len(points), 'run')} of {sut} over time, from {first} to {last}",

@@ -40,7 +40,7 @@ def import_json(request: Request) -> Any:
             f"{name} has {file.size >> 20:,} MB, and a table in the browser takes {most} MB.",
             fix=f'Save it from a terminal: modelgauge datasets push "{name}" "{alias}"',
         )
-    column, encoding = (str(form.get(one, "")).strip() for one in ("column", "encoding"))
+    column, encoding = (str(form.get(field, "")).strip() for field in ("column", "encoding"))
     table = _table_of(file.file.read(), name, encoding or "utf-8")
     return _imported(table, chosen_columns({"input_col_name": column} if column else {}))
 

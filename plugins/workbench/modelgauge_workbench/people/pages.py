@@ -92,7 +92,7 @@ def _show_answer(request: Request) -> Response:
     """Answer with the next answer that a person has not rated, or the one that the address names."""
     queue, rater = queue_of(request), _rater(request.query_params.get("rater"))
     rated, order = queue.rated_by(rater), queue.order_of(rater)
-    unrated = next((one for one in order if one.key not in rated), None)
+    unrated = next((answer for answer in order if answer.key not in rated), None)
     wanted = request.query_params.get("answer")
     answer = queue.answer(wanted) if wanted else unrated
     kept = versions(workbench_of(request).data_dir, queue.id)

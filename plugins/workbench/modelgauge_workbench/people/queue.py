@@ -185,7 +185,7 @@ class Queue:
     def progress(self) -> dict[str, int]:
         """How many of the answers each rater has seen, skipped ones included."""
         counts: dict[str, int] = {}
-        for rating in (one for several in self.ratings.values() for one in several):
+        for rating in (rating for several in self.ratings.values() for rating in several):
             counts[rating.rater] = counts.get(rating.rater, 0) + 1
         return dict(sorted(counts.items()))
 

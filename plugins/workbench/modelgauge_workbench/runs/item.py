@@ -64,7 +64,7 @@ def show_item(request: Request) -> Response:
         beside=beside,
         previous=address(beside.previous),
         next=address(beside.next),
-        same=[_shown_other(one) for one in same],
+        same=[_shown_other(other) for other in same],
         record=json_block(
             {
                 "record": record_of(workbench, row, item),

@@ -44,8 +44,8 @@ def main(folder: str, *arguments: str) -> int:
     except SystemExit as ending:
         code = ending.code
     finally:
-        for one in (signal.SIGINT, signal.SIGTERM):  # what is left to write is a line
-            signal.signal(one, signal.SIG_IGN)
+        for name in (signal.SIGINT, signal.SIGTERM):  # what is left to write is a line
+            signal.signal(name, signal.SIG_IGN)
         number = code if isinstance(code, int) else INTERNAL if code else 0
         job.write("ended.json", {"exit_code": number, "ended": now()})
     return number

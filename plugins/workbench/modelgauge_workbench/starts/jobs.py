@@ -210,7 +210,7 @@ def find_job(data_dir: Path, job_id: str) -> Job:
     Raises:
         UsageError: there is none.
     """
-    job = next((one for one in jobs_of(data_dir) if one.id == job_id), None)
+    job = next((job for job in jobs_of(data_dir) if job.id == job_id), None)
     if job is None:
         raise UsageError("There is no such job.", fix="The page 'Start a run' lists the jobs that there are.")
     return job

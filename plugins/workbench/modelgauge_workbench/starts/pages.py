@@ -169,7 +169,7 @@ def show_job(request: Request) -> Response:
     starts, job = starts_of(request), _job_of(request)
     state = starts.queue.state(job)
     found = job.plans() or {}
-    plans = [Plan.model_validate(one) for one in found.get("plans", ())]
+    plans = [Plan.model_validate(plan) for plan in found.get("plans", ())]
     run = job.resumes()
     is_estimating = starts.is_estimating(job)
     folder = starts.data_dir if run is None else run.parent.parent
