@@ -27,7 +27,7 @@ COMMANDS = {
             "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List recorded runs."),
             "show": ("show:show", "Show a run: its results, items and failures."),
-            "report": ("report:report", "Write runs as an HTML page."),
+            "report": ("export:report", "Write runs as an HTML page."),
             "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
             "bundle": ("bundles:bundle", "Write runs into one file for other people."),
             "unbundle": ("bundles:unbundle", "Unpack a bundle into a new folder."),
@@ -35,7 +35,7 @@ COMMANDS = {
         },
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),
-            "plan": ("plan:plan", "Plan a comparison: how many items it needs, what it can find."),
+            "plan": ("compare:plan", "Plan a comparison: how many items it needs, what it can find."),
             "sample": ("judges:sample", "Draw judged answers at random, for people to label."),
             "calibrate-judge": (
                 "judges:calibrate_judge",

@@ -1,4 +1,4 @@
-"""`modelgauge compare`: is one system better than another, and by how much?"""
+"""`modelgauge compare` and `plan`: is one system better than another, by how much, and how many items show it?"""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from modelgauge.cli.comparing import (
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.comparison.options import OPTIONS
+from modelgauge.comparison.planning.options import OPTIONS as PLAN_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.comparison.gates import GateOutcome
     from modelgauge.comparison.result import Comparison
 
 
@@ -97,6 +97,9 @@ def compare(
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
+    from modelgauge.reports import write_comparison
+    from modelgauge.reports.comparisons.as_json import comparison_as_json
+    from modelgauge.reports.comparisons.junit import junit_xml
 
     if output_format != FORMATS[0] and (flips or app.as_json):
         raise click.UsageError(f"--format {output_format} goes with neither --flips nor --json.")
@@ -110,11 +113,14 @@ def compare(
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
-        _write_junit(app, file, comparison, outcomes)
-    _write_page(app, page, comparison, without_texts=redact)
+        with file.writing() as written:
+            written.write(junit_xml(comparison, outcomes, app.redact))
+    if page is not None:
+        with page.writing() as written:
+            write_comparison(comparison, written.write, redact=app.redact, without_texts=redact)
     try:
         if app.as_json:
-            _show_json(app, comparison, outcomes)
+            app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
         elif output_format == "github":
             show_for_github(app, comparison, outcomes)
         else:
@@ -125,28 +131,6 @@ def compare(
         if page is not None:
             app.note(f"Page: {html}")
         show_failed_gates(app, outcomes)
-
-
-def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
-    from modelgauge.reports.comparisons.junit import junit_xml
-
-    with file.writing() as opened:
-        opened.write(junit_xml(comparison, outcomes, app.redact))
-
-
-def _write_page(app: App, page: OutputFile | None, comparison: Comparison, *, without_texts: bool) -> None:
-    if page is None:
-        return
-    from modelgauge.reports import write_comparison
-
-    with page.writing() as opened:
-        write_comparison(comparison, opened.write, redact=app.redact, without_texts=without_texts)
-
-
-def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
-    from modelgauge.reports.comparisons.as_json import comparison_as_json
-
-    app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
 
 
 def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapping[str, str]) -> str:
@@ -165,3 +149,43 @@ def _ids_of_latest(app: App, names: Iterable[str]) -> dict[str, str]:
         for name in names
         if name.startswith("latest") and not Path(name).exists()
     }
+
+
+# --- plan --------------------------------------------------------------------------------------------
+
+_SYSTEMS = "What the systems are like"
+
+
+@click.command("plan", cls=GroupedCommand)
+@together(
+    click.option(
+        "--runs",
+        nargs=2,
+        metavar="A B",
+        help="Two runs of one test, from which the assumptions are estimated: ids, folders, latest.",
+    ),
+    heading=_SYSTEMS,
+)
+@declared_options(PLAN_OPTIONS, {"systems": _SYSTEMS, "goal": "What to find", "items": "Items and repeats"})
+@data_dir_option
+@shared_options
+def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
+    """Plan a comparison: how many items it needs, how many repeats, and which difference it can find.
+
+    No SUT is asked. Two earlier runs show how much systems vary; without runs, give --rate for right and wrong, or
+    --stddev for other numbers. With --effect, the table says how many items find it; with --items, or with runs, which
+    difference these items find.
+
+    \b
+    Examples:
+      modelgauge plan --rate 0.7 --correlation 0.5 --effect 0.05
+      modelgauge plan --rate 0.7 --correlation 0.5 --items 500
+      modelgauge plan --runs latest~1 latest --effect 0.02
+      modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
+    """
+    from modelgauge.comparison.planning.plan import plan_comparison
+    from modelgauge.reports.comparisons.plan import render_comparison_plan
+
+    given = {name: value for name, value in options.items() if value is not None}
+    found = plan_comparison(*(runs or ()), data_dir=app.settings.data_dir, **given)
+    app.show_result(found, render_comparison_plan)

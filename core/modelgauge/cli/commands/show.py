@@ -14,6 +14,7 @@ from modelgauge.cli.command_options import (
     verbose_option,
 )
 from modelgauge.cli.program import GroupedCommand
+from modelgauge.cli.thresholds import parsed_by
 from modelgauge.reports.layout import indented, one_line
 from modelgauge.wording.phrases import counted
 
@@ -49,11 +50,16 @@ _MOST_OF_A_CONTEXT = 500
     ),
     click.option("--wrong", is_flag=True, help="Show the items that are wrong or below a threshold."),
     click.option(
-        "--grep", metavar="TEXT", help="Show the items with this text in a prompt, an answer or an error."
+        "--grep",
+        "text",
+        metavar="TEXT",
+        help="Show the items with this text in a prompt, an answer or an error.",
     ),
     click.option(
         "--where",
+        "conditions",
         multiple=True,
+        callback=parsed_by("modelgauge.data.conditions:Condition"),
         metavar="CONDITION",
         help='Show the items for which this holds: "accuracy == 0"; repeatable.',
     ),
@@ -81,8 +87,9 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
     """
     from modelgauge.cli.comparing import differences_of
     from modelgauge.runs.as_json import records_as_json
+    from modelgauge.runs.selection import Selection
 
-    selection = _selection(**wanted)
+    selection = Selection(**wanted)
     runs = shown_runs(app, run)
     if app.as_json:
         chosen = selection.of if selection else None
@@ -99,21 +106,6 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
             _show_selected(app, recorded, selection)
         else:
             (_show_items if items else _show_failures)(app, recorded)
-
-
-def _selection(
-    *,
-    ids: tuple[str, ...],
-    wrong: bool,
-    grep: str | None,
-    where: tuple[str, ...],
-    sort: str | None,
-    limit: int | None,
-) -> Selection:
-    from modelgauge.data.conditions import Condition
-    from modelgauge.runs.selection import Selection
-
-    return Selection(ids, wrong, grep, tuple(map(Condition.parse, where)), sort, limit)
 
 
 def _show_selected(app: App, run: RecordedRun, selection: Selection) -> None:
