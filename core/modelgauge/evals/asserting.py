@@ -78,14 +78,12 @@ def assert_test(
             runner, resolver = session.runner(begun, options)
             test = _test(asked, metrics, chosen, runner)
             result, shown_by = session.judge(begun, test, runner, resolver), None
-    except Exception as error:  # noqa: BLE001  an app may raise anything
-        if session is not None and begun is not None:
-            session.refused(begun, test_case if test_case is not None else golden, error)
-        raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
-    except BaseException as error:
+    except BaseException as error:  # an app may raise anything
         if session is not None and begun is not None:
             session.ended_early(begun, test_case if test_case is not None else golden, error)
-        raise
+        if not isinstance(error, Exception):
+            raise
+        raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     _assert_passed(result, chosen, shown_by)
 
 

@@ -4,6 +4,7 @@ The statistics of a run are the report's: `modelgauge show`.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -165,3 +166,31 @@ def _cells(metric: MetricData, style: Style) -> tuple[str, ...]:
         if metric.error
         else one_line(metric.reason or "", _LONGEST_REASON),
     )
+
+
+# --- titles of a session of pytest -------------------------------------------------------------------
+
+
+def with_distinct_titles(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
+    """The cases with distinct titles: those that share one get the name of their test added.
+
+    Args:
+        shown: each with the id of its test.
+    """
+    times = Counter(case.title for _, case in shown)
+    short = Counter(_within_file(test) for test in {test for test, _ in shown})
+    made: list[Shown] = []
+    numbers: Counter[str] = Counter()
+    for test, case in shown:
+        numbers[test] += 1
+        if times[case.title] > 1:
+            named = _within_file(test) if short[_within_file(test)] == 1 else test
+            number = "" if numbers[test] == 1 else f"~{numbers[test]}"
+            made.append(replace(case, title=f"{case.title} ({named}{number})"))
+        else:
+            made.append(case)
+    return made
+
+
+def _within_file(test: str) -> str:
+    return test.partition("::")[2] or test

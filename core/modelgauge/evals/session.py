@@ -266,14 +266,18 @@ class Session:
             # A metric of the loop's own may call `assert_test`: the loop cannot wait for itself.
             return SessionLoop(self._tally, self._count) if self._loop.is_here else self._loop
 
-    def refused(self, begun: Begun, case: Any, error: BaseException) -> None:
-        """Leave a record of a case that was not judged: it counts as failed, like any other.
+    def ended_early(self, begun: Begun, case: Any, error: BaseException) -> None:
+        """Forget a case whose test is skipped; any other that was not judged counts as failed, and has a record.
 
         Args:
             begun: the `assert_test`.
-            case: a test case or golden; something else, where that is why.
-            error: why.
+            case: a test case or golden; something else, if that is why.
+            error: why it was not judged.
         """
+        if is_skip(error):
+            self._run.log(skipped=begun.number)
+        if is_skip(error) or isinstance(error, KeyboardInterrupt):  # then there is no time for more
+            return
         known = isinstance(case, LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
         stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
         item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id=begun.item_id)
@@ -281,19 +285,6 @@ class Session:
         title = (title_of(case) if known else "") or begun.test
         shown = Shown(title, False, (), f"{record.error_type}: {record.message}")
         self._keep(begun, line_of(record, "assert_test", self._redact)[1], shown)
-
-    def ended_early(self, begun: Begun, case: Any, error: BaseException) -> None:
-        """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
-
-        Args:
-            begun: the `assert_test`.
-            case: a test case or golden.
-            error: what ends the test, where it is no `Exception`.
-        """
-        if is_skip(error):
-            self._run.log(skipped=begun.number)
-        elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
-            self.refused(begun, case, error)
 
     # --- the files of this process -----------------------------------------------------------------------------------
 

@@ -19,7 +19,15 @@ from typing import IO, Any
 from pydantic_core import to_json
 
 from modelgauge.data.item_records import ItemRecord
-from modelgauge.data.results import normalized_result, recorded_ranges
+from modelgauge.data.records import SCHEMA_VERSION, TestRecord
+from modelgauge.data.results import (
+    GIVEN,
+    PYTEST,
+    Threshold,
+    known_directions,
+    normalized_result,
+    recorded_ranges,
+)
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
@@ -29,12 +37,12 @@ from modelgauge.engine.run_files.folder import (
     whole_lines,
     write_atomically,
 )
-from modelgauge.engine.run_files.journal import JournalFile, line_of
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
+from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RunStoppedError
-from modelgauge.evals.display import rendered
+from modelgauge.evals.display import rendered, with_distinct_titles
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.session_cases import OUTSIDE, Cases
-from modelgauge.evals.session_record import manifest_of, record_of, with_distinct_titles
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.files.whole import append_whole, replacing
@@ -149,8 +157,8 @@ class SessionRun:
         except FileExistsError:  # another process of the session was the first
             pass
         else:
-            record = record_of(self.folder, self._began, self._options, Cases.of((), ()), ranges={})
-            self.folder.write_manifest(manifest_of(record, self._options, self._command), self._redact)
+            record = self._record(Cases.of((), ()), ranges={})
+            self.folder.write_manifest(self._manifest(record), self._redact)
         if self._shared.is_dir():
             left = self._shared / f"{_RUN}{os.getpid()}"
             left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
@@ -203,10 +211,7 @@ class SessionRun:
         ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
         index = self._write_journal(items, ranges)
         known = number if collected is None else None  # of those that were not begun, nobody knows
-        record = record_of(
-            self.folder,
-            self._began,
-            self._options,
+        record = self._record(
             cases,
             cancelled=collected is not None,
             counts=cases.counts(items),
@@ -214,14 +219,50 @@ class SessionRun:
             ranges=recorded_ranges(index.columns.ranges()),
             notes=tuple(dict.fromkeys([*cases.notes, *notes, *_interrupted(cases, collected)])),
         )
-        manifest = manifest_of(record, self._options, self._command)
-        self.folder.write_manifest({**manifest, **cases.manifest()}, self._redact)
+        self.folder.write_manifest({**self._manifest(record), **cases.manifest()}, self._redact)
         write_atomically(self.folder.totals, cases.used.model_dump_json() + "\n")
         self.folder.write_record(record, self._redact)
         self._remove_logs()
         shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
         written = self.folder.read_record().notes  # without secrets
         return rendered(shown, self.folder.path, self._options.display, written, cases=number)
+
+    def _record(self, cases: Cases, **facts: Any) -> TestRecord:
+        """The record of the session.
+
+        Args:
+            cases: that were judged until now.
+            facts: further fields, of what came out; ranges at least.
+        """
+        uid = self._options.identifier or PYTEST
+        made = {"uid": uid, "class_name": PYTEST, "cache_version": 0, "arguments": {}, "opaque": []}
+        thresholds = {name: Threshold.load(one) for name, one in cases.declared("thresholds").items()}
+        judged_by = cases.manifest()
+        return TestRecord(
+            schema_version=SCHEMA_VERSION,
+            run_id=self.folder.run_id,
+            invocation_id=self.folder.run_id,  # of a command with this run alone
+            run_timestamp=self._began,
+            test_uid=uid,
+            test_initialization=made,
+            sut_uid=GIVEN,
+            sut_initialization={**made, "uid": GIVEN, "class_name": GIVEN},
+            hyperparameters=cases.hyperparameters,
+            identifier=self._options.identifier,
+            repeats=self._options.repeat,
+            **{name: judged_by[name] for name in ("annotators", "judges", "plugins")},
+            thresholds=thresholds,
+            directions=known_directions(cases.declared("directions"), thresholds),
+            seconds=cases.used.seconds,
+            spent=cases.used.spent,
+            **facts,
+        )
+
+    def _manifest(self, record: TestRecord) -> dict[str, Any]:
+        """The manifest of the session, by its record as far as that is known."""
+        fields = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
+        known = {"journal_version": JOURNAL_VERSION, "options": self._options.recorded()}
+        return {**fields, **surroundings(self._command, []), **known}
 
     def _write_journal(self, items: Iterable[ItemRecord], ranges: Mapping[str, Range]) -> JournalIndex:
         """Write the records of all cases in the place of what was kept so far."""
