@@ -97,7 +97,6 @@ def compare(
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
-    from modelgauge.reports import write_comparison
     from modelgauge.reports.comparisons.as_json import comparison_as_json
     from modelgauge.reports.comparisons.junit import junit_xml
 
@@ -107,30 +106,39 @@ def compare(
         raise click.UsageError("--redact is for the page of --html FILE.")
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
-    file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")
-    page = None if html is None else OutputFile(html, app.settings.data_dir, "--html")
+    file, page = _output(app, junit, "--junit"), _output(app, html, "--html")
     ids = _ids_of_latest(app, {baseline, *candidates})
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
         with file.writing() as written:
             written.write(junit_xml(comparison, outcomes, app.redact))
-    if page is not None:
-        with page.writing() as written:
-            write_comparison(comparison, written.write, redact=app.redact, without_texts=redact)
+    _write_page(app, page, comparison, without_texts=redact)
     try:
         if app.as_json:
             app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
         elif output_format == "github":
             show_for_github(app, comparison, outcomes)
         else:
-            show_comparison(
-                app, comparison, flips=flips or 0, next_command=_next_command(app, comparison, flips, ids)
-            )
+            command = _next_command(app, comparison, flips, ids)
+            show_comparison(app, comparison, flips=flips or 0, next_command=command)
     finally:  # also where stdout takes no more
         if page is not None:
             app.note(f"Page: {html}")
         show_failed_gates(app, outcomes)
+
+
+def _output(app: App, path: Path | None, option: str) -> OutputFile | None:
+    return None if path is None else OutputFile(path, app.settings.data_dir, option)
+
+
+def _write_page(app: App, page: OutputFile | None, comparison: Comparison, *, without_texts: bool) -> None:
+    if page is None:
+        return
+    from modelgauge.reports import write_comparison
+
+    with page.writing() as opened:
+        write_comparison(comparison, opened.write, redact=app.redact, without_texts=without_texts)
 
 
 def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapping[str, str]) -> str:
