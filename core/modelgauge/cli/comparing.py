@@ -73,11 +73,7 @@ def pop_gates(given: dict[str, Any]) -> Gates:
     """Take what `gate_options` added out of a command's arguments."""
     from modelgauge.comparison.gates import Gates
 
-    return Gates(
-        fail_if_worse=given.pop("fail_if_worse"),
-        require_not_worse=given.pop("require_not_worse"),
-        fail_if=given.pop("fail_if"),
-    )
+    return Gates(**{name: given.pop(name) for name in ("fail_if_worse", "require_not_worse", "fail_if")})
 
 
 def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict[str, Any]:

@@ -36,9 +36,9 @@ COMMANDS = {
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),
             "plan": ("compare:plan", "Plan a comparison: how many items it needs, what it can find."),
-            "sample": ("judges:sample", "Draw judged answers at random, for people to label."),
+            "sample": ("compare:sample", "Draw judged answers at random, for people to label."),
             "calibrate-judge": (
-                "judges:calibrate_judge",
+                "compare:calibrate_judge",
                 "Compare a judge with people, and correct its scores.",
             ),
         },

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,24 +17,10 @@ from modelgauge.files.regular import bytes_of
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 _OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
 """Options that say how one call of the command is shown, which no file says."""
-
-
-class RunFile(NamedTuple):
-    """What a run file says.
-
-    Args:
-        path: of the file.
-        text: all of it.
-        values: for the parameters of the command, by their names, as `default_map` of click takes them.
-    """
-
-    path: Path
-    text: str
-    values: Mapping[str, Any]
 
 
 def keys_of(command: click.Command) -> dict[str, click.Option]:
@@ -52,13 +38,16 @@ def _flag(option: click.Option) -> str:
     return max(option.opts, key=len).lstrip("-").replace("-", "_")
 
 
-def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> RunFile:
+def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> tuple[str, dict[str, Any]]:
     """Read a file, and check each value as the command line checks it. Relative paths start at the file's folder.
 
     Args:
         path: of the file.
         ctx: of the command.
         command: that has the options.
+
+    Returns:
+        The text of the file, and the values of the command's parameters by name, as `default_map` of click takes them.
 
     Raises:
         SettingsError: it is not TOML.
@@ -86,7 +75,7 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> Run
             raise InputFileError(f"{where}, {written}: {error.message}", fix=fix) from None
         except ModelGaugeError as error:
             raise InputFileError(f"{where}, {written}: {error.problem}", fix=error.fix) from error
-    return RunFile(path, text, {name: value for name, value in values.items() if value is not None})
+    return text, {name: value for name, value in values.items() if value is not None}
 
 
 def _line_of(key: str, text: str) -> str:

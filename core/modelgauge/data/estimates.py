@@ -65,6 +65,10 @@ def _of_value(operation: Callable[..., Any], *, turned: bool = False) -> Any:
     return lambda self, *others: operation(self.value, *others)
 
 
+def _compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+    return lambda self, other: bool(operation(self.value, other))
+
+
 class _Numeric(Real):
     """A real number to Python and to all that asks for one: `statistics`, `math`, `round`, `pytest.approx`.
 
@@ -86,17 +90,8 @@ class _Numeric(Real):
     __int__, __round__, __abs__ = _of_value(int), _of_value(round), _of_value(abs)
     __neg__, __pos__ = _of_value(operator.neg), _of_value(operator.pos)
 
-    def __lt__(self, other: Any) -> bool:
-        return bool(self.value < other)
-
-    def __le__(self, other: Any) -> bool:
-        return bool(self.value <= other)
-
-    def __gt__(self, other: Any) -> bool:
-        return bool(self.value > other)
-
-    def __ge__(self, other: Any) -> bool:
-        return bool(self.value >= other)
+    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
+    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
 
     # With another `_Numeric` on the right, Python asks that one for its share of the work.
     __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)

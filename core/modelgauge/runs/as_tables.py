@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.tables.columns import Kind, RecordTable, Row, as_text
 from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
+from modelgauge.data.tables.run_tables import Kind, RecordTable, Row, as_text
 from modelgauge.files.tables import csv_text
 from modelgauge.runs.recorded_run import RecordedRun
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,21 +237,14 @@ def _lines(checked: Checked) -> Iterator[str]:
 
 
 def _as_json(checked: Checked) -> dict[str, Any]:
-    return {
-        "name": checked.name,
-        "findings": checked.findings,
-        "signature": checked.signed_by,
-        "runs": [
-            {
-                "run_id": run.run.run_id,
-                "items": run.items,
-                "findings": [
-                    {"line": problem.line, "item": problem.item, "problem": problem.problem}
-                    for problem in run.findings
-                ],
-                "redacted": run.redacted,
-                "unchecked": run.unchecked,
-            }
-            for run in checked.runs
-        ],
-    }
+    runs = [
+        {
+            "run_id": run.run.run_id,
+            "items": run.items,
+            "findings": [asdict(finding) for finding in run.findings],
+            "redacted": run.redacted,
+            "unchecked": run.unchecked,
+        }
+        for run in checked.runs
+    ]
+    return {"name": checked.name, "findings": checked.findings, "signature": checked.signed_by, "runs": runs}

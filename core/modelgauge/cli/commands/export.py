@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.data.tables.columns import RecordTable
+    from modelgauge.data.tables.run_tables import RecordTable
 
 _FILE_TYPES = ("csv", "jsonl", "parquet")
 

@@ -185,9 +185,9 @@ def _read_file(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
         return path
     from modelgauge.cli.run_file import read_run_file
 
-    file = read_run_file(path, ctx, run_test)
-    ctx.default_map = {**(ctx.default_map or {}), **file.values}
-    ctx.ensure_object(App).run_file = {"path": str(file.path), "text": file.text}
+    text, values = read_run_file(path, ctx, run_test)
+    ctx.default_map = {**(ctx.default_map or {}), **values}
+    ctx.ensure_object(App).run_file = {"path": str(path), "text": text}
     return path
 
 

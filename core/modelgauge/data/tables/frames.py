@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelgauge.data.tables.columns import Column, RecordTable, Row, as_text
 from modelgauge.data.tables.item_tables import (
     ANNOTATIONS,
     COMPLETIONS,
@@ -14,7 +13,7 @@ from modelgauge.data.tables.item_tables import (
     REPEAT_MEASUREMENTS,
     SPANS,
 )
-from modelgauge.data.tables.run_tables import RESULTS, RUNS
+from modelgauge.data.tables.run_tables import RESULTS, RUNS, Column, RecordTable, Row, as_text
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.wording.did_you_mean import known_names
 

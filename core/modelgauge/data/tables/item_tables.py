@@ -17,8 +17,7 @@ from modelgauge.data.items import context_of
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.tables.columns import Column, RecordTable, Row
-from modelgauge.data.tables.run_tables import RUN_ID, time_of
+from modelgauge.data.tables.run_tables import RUN_ID, Column, RecordTable, Row, time_of
 
 _OF_ITEM = (RUN_ID, Column("item_id", "text", "the item"))
 _OF_REPEAT = Column("repeat", "integer", "which time the prompt was asked, from 0")
