@@ -120,3 +120,19 @@ def test_a_class_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name_of(file))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_variables_say_what_they_are() -> None:
+    """`for record in records`, not `for one in records`; `one` stands only beside `other`."""
+    vague = [
+        f"{name_of(file)}:{node.lineno}"
+        for file in (*core_files(), *plugin_files())
+        if "other"
+        not in (names := {node.id for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name)})
+        for node in ast.walk(tree_of(file))
+        if "one" in names
+        and isinstance(node, ast.Name)
+        and node.id == "one"
+        and isinstance(node.ctx, ast.Store)
+    ]
+    assert vague == []

@@ -35,7 +35,7 @@ class Checked:
 
 
 def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Scores | None) -> Checked:
-    """Check a bundle, the folder of an unpacked one, or runs.
+    """Check a bundle, the folder of an unpacked bundle, or runs.
 
     Args:
         name: a path, or what stands for runs.

@@ -74,11 +74,11 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
 
     Args:
         file: the bundle.
-        beside: the folder in which the temporary one is made.
+        beside: the folder in which the temporary folder is made.
 
     Raises:
         UsageError: nothing can be written there.
-        BundleError: it is not an archive, or one that is not safe to unpack.
+        BundleError: it is not an archive, or an archive that is not safe to unpack.
     """
     check_is_bundle(file)
     made = beside / f".bundle-{secrets.token_hex(6)}"

@@ -65,7 +65,7 @@ class ResponseCache(Protocol):
         """Close what this thread has open."""
 
     def leave(self) -> None:
-        """End all leases, and tell other processes that this one is done; once, after all threads have closed."""
+        """End all leases, and tell other processes that this process is done; once, after all threads have closed."""
 
     # what people use
 

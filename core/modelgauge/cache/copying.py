@@ -27,7 +27,7 @@ class Copied(NamedTuple):
 
 
 def copied(source: str, target: str) -> Copied:
-    """Copy every sound entry of a cache that another one lacks, and read it again from there.
+    """Copy every sound entry of a cache that another cache lacks, and read it again from there.
 
     Args:
         source: a folder, or a URL.

@@ -138,7 +138,7 @@ def check_files(folder: Path) -> None:
     """Refuse a folder with links, pipes or devices in it.
 
     Raises:
-        OSError: there is one.
+        OSError: the file is there.
     """
     for path in folder.iterdir():
         if path.is_symlink() or not path.is_dir():

@@ -93,7 +93,7 @@ def explain(cache: ResponseCache, key: Key, texts: Mapping[str, str] | None = No
 
 
 class _Change(NamedTuple):
-    """A part that differs; `_ABSENT` stands for one that is not there."""
+    """A part that differs; `_ABSENT` stands for a missing part."""
 
     path: Path
     asked: Any

@@ -92,7 +92,7 @@ class Leases:
         self._file.write_text("\n".join(self._mine), encoding="ascii")
 
     def _others(self) -> list[tuple[str, set[str]]]:
-        """Return the id and the leased keys of each other live process, and remove the files of dead ones."""
+        """Return the id and the leased keys of each other live process, and remove the files of dead processes."""
         living = []
         for file in self._folder.glob("*.leases"):
             if file == self._file:

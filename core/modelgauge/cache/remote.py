@@ -106,7 +106,7 @@ class RemoteCache(ABC):
 
     @abstractmethod
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
-        """Some values, and where the next page begins: the first page is after `""`, the last one ends with None."""
+        """Some values, and where the next page begins: the first page is after `""`, the last page ends with None."""
 
     @abstractmethod
     def set_aside(self, digest: str, value: bytes, why: str) -> None:
@@ -221,7 +221,7 @@ class RemoteCache(ABC):
         return self._do(self.count_set_aside)
 
     def entries(self) -> Iterator[Entry]:
-        """All sound entries; damaged ones are quarantined."""
+        """All sound entries; damaged entries are quarantined."""
         after: str | None = ""
         while after is not None:
             values, after = self._do(partial(self.page, after))

@@ -134,7 +134,7 @@ class DiskCache(CacheFolder):
         self.leases.give_back(digests)
 
     def close(self) -> None:
-        """Close the connections of this thread. Closing the last one checkpoints, so it takes its turn."""
+        """Close the connections of this thread. Closing the last connection checkpoints, so it takes its turn."""
         try:
             with self.leases.exclusive():
                 self._close_stores()
@@ -161,7 +161,7 @@ class DiskCache(CacheFolder):
     def verify(self) -> CacheCheck:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged.
 
-        Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new one.
+        Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new file.
         """
         structure = structure_of(self.database)
         bad: list[tuple[StoredRow, str]] = []
@@ -210,7 +210,7 @@ class DiskCache(CacheFolder):
             self._replace(error, None)
 
     def _connect(self) -> None:
-        """Use the file that has the name now, a new one where there is none; inside `exclusive`."""
+        """Use the file that has the name now, or a new file; inside `exclusive`."""
         store = Store(self.directory)
         self._file = file_at(self.database)
         if self._store is not None:
@@ -219,7 +219,7 @@ class DiskCache(CacheFolder):
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether another process has quarantined the file and begun a new one."""
+        """Whether another process has quarantined the file and begun a new file."""
         return self._file != file_at(self.database)
 
     def _reconnect_if_replaced(self) -> None:
@@ -229,7 +229,7 @@ class DiskCache(CacheFolder):
             self._connect()
 
     def _past_damage(self, work: Callable[[], T]) -> T:
-        """Read or write; if the database turns out to be damaged, do it once more in a new one."""
+        """Read or write; if the database turns out to be damaged, do it once more in a new database."""
         store = self._store
         try:
             return work()
@@ -240,7 +240,7 @@ class DiskCache(CacheFolder):
             return work()
 
     def _replace(self, error: sqlite3.DatabaseError, damaged: Any) -> None:
-        """Quarantine a damaged database, and put its sound entries into a new one; once only.
+        """Quarantine a damaged database, and put its sound entries into a new database; once only.
 
         Args:
             error: that shows the damage.

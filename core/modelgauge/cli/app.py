@@ -192,7 +192,7 @@ class App:
         """Print aligned columns to stdout, as wide as the terminal; see `columns`.
 
         Args:
-            rows: equally long ones.
+            rows: of equal length.
             head: the names of the columns.
             folds: the columns of text, and how wide each is at least.
             optional: the columns that are left out where there is no room.

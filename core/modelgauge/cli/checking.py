@@ -68,7 +68,7 @@ class Check:
 
 
 def check(sut: SUTName, sut_options: SUTOptions, **options: Any) -> Check:
-    """Ask a SUT some six questions; one, if it does not answer that.
+    """Ask a SUT some six questions; only the first, if it does not answer that.
 
     Args:
         sut: a uid or an object.

@@ -156,7 +156,7 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
 
 
 def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
-    """What differs between the first SUT and each other one, in words: by the first measurement of each test.
+    """What differs between the first SUT and each other SUT, in words: by the first measurement of each test.
 
     Nothing where runs were stopped or go on, are too large to be read once more, or cannot be compared.
     """

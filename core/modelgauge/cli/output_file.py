@@ -21,7 +21,7 @@ class OutputFile:
     Args:
         path: where the file goes; the missing folders of its real path are made. What is not a plain file
             (`/dev/stdout`, a pipe) is written in place.
-        data_dir: of runs and cache, in which nothing is replaced; None if the file is one of theirs.
+        data_dir: of runs and cache, in which nothing is replaced; None if the file may lie in their folder.
         option: that named the file, for messages.
 
     Raises:

@@ -67,7 +67,7 @@ HEADING = "heading"
 
 
 def option_groups(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """What help says of each option of a command, by heading; last those without one."""
+    """What help says of each option of a command, by heading; options without a heading come last."""
     rest = "Other options" if isinstance(command, GroupedCommand) else "Options"
     groups: dict[str, list[tuple[str, str]]] = {}
     others: list[tuple[str, str]] = []
@@ -182,7 +182,7 @@ class Program(LazyGroup):
     ) -> Any:
         """Run a command line and exit; without `standalone_mode` return the exit code.
 
-        Unlike click's own, it leaves `*` alone on Windows: a prompt may hold one.
+        Unlike click's own, it leaves `*` alone on Windows: a prompt may hold a `*`.
         """
         given = list(sys.argv[1:] if args is None else args)
         name = prog_name or "modelgauge"

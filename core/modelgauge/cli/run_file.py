@@ -24,7 +24,7 @@ _OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
 
 
 def keys_of(command: click.Command) -> dict[str, click.Option]:
-    """The keys of a run file: an option's name with `_` for `-`; of one that is repeatable its name in Python."""
+    """The keys of a run file: an option's name with `_` for `-`; a repeatable option has its name in Python."""
     options = [
         option
         for option in command.params

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[CompareOptionsDict]) -> Comparison:
     """Compare systems with a baseline on the items that their runs have in common.
 
-    Each is a run (its id or the beginning of one, its folder, a file of `--output-file`, a `TestRecord`), all runs of
+    Each is a run (its id or how that begins, its folder, a file of `--output-file`, a `TestRecord`), all runs of
     one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it.
     Differences are the candidate's value less the baseline's.
 
@@ -130,7 +130,7 @@ def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
     """The measurements to compare, in the order in which tests have them.
 
     Raises:
-        UnknownNameError: an option names one that no test has.
+        UnknownNameError: an option names a measurement that no test has.
     """
     known = dict.fromkeys(name for items in runs.items for values in _sides(items) for name in values)
     for name in (*options.measurements, *options.lower_is_better, *options.higher_is_better):

@@ -112,7 +112,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
 
 
 def _declared(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
-    """The range that the runs declare; (0, 1) for right and wrong without one."""
+    """The range that the runs declare; (0, 1) for right and wrong if they declare none."""
     if name in items.ranges:
         return items.ranges[name]
     both = [values[name][scored] for values in (items.baseline_values, items.candidate_values)]

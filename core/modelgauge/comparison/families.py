@@ -31,7 +31,7 @@ def adjusted(
 
     Args:
         rows: the comparisons.
-        questions: for each its question, see `questions_of`; equal answers to one question are one p value.
+        questions: for each its question, see `questions_of`; equal answers to a question count as a single p value.
     """
     means = _macro_means(rows, questions)
     asked: list[tuple[MeasurementComparison | MacroComparison, object]] = [
@@ -117,7 +117,7 @@ def _macro_means(
 
 
 def _stderr(row: MeasurementComparison) -> float | None:
-    """The standard error of a difference; where it has no spread, the one that fits its interval."""
+    """The standard error of a difference; where it has no spread, the error that fits its interval."""
     if row.stderr is not None or row.interval is None:
         return row.stderr
     return (row.interval[1] - row.interval[0]) / (2 * normal_quantile(CONFIDENCE))

@@ -35,7 +35,7 @@ class Flips:
         """Lost items first, then those won, the largest difference first; equal differences in the order of the test.
 
         Args:
-            most: as many lost ones and as many won ones; None for all. No others are read.
+            most: as many lost items and as many won items; None for all. No others are read.
         """
         gains = self._gains()
         lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)

@@ -69,7 +69,7 @@ def chosen_measurements(common: Sequence[str], named: Sequence[str]) -> tuple[st
         named: by the caller; empty for the only measurement.
 
     Raises:
-        UnknownNameError: a named measurement is missing, or none is named and there is not exactly one.
+        UnknownNameError: a named measurement is missing, or none is named and there are several.
     """
     names = tuple(dict.fromkeys(named)) or tuple(common)
     missing = next((name for name in names if name not in common), None)

@@ -387,9 +387,9 @@ class Comparison(Frozen):
         return self._paired
 
     def iter_flips(self, most: int | None = None) -> Iterator[FlippedItem]:
-        """The items on which the systems differ: for each comparison lost ones, then won ones, the worst first.
+        """The items on which the systems differ: for each comparison the lost, then the won, the worst first.
 
         Args:
-            most: as many lost and as many won ones of each comparison; None for all. No others are read.
+            most: as many lost and as many won items of each comparison; None for all. No others are read.
         """
         return (flip for read in self._flips for flip in read(most))

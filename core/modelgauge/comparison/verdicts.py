@@ -134,7 +134,7 @@ class FamilyVerdicts:
         return f" The interval is not adjusted for the {self.family:,} comparisons."
 
     def of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
-        """Why there is no finding, where the p value or the interval alone looks like one."""
+        """Why there is no finding, where the p value or the interval alone looks like a finding."""
         if row.p_value is None or row.p_adjusted is None:
             return ""
         if row.p_value < self.alpha:
@@ -186,7 +186,7 @@ class _Amounts:
 
 
 def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
-    """Why there is no standard error, and the interval, where there is one without it."""
+    """Why there is no standard error, with the interval, if that exists without it."""
     alike = "have equal values" if row.ties == row.n_paired else "differ alike"
     sentence = f"they {alike} on {counted(row.n_paired, 'item')}"
     if row.n_clusters is not None:

@@ -59,7 +59,7 @@ def installed_entry_points(path: Sequence[str] | None = None) -> list[PluginEntr
     """The plugins that installed distributions announce, by distribution, each once.
 
     If a distribution is installed twice, the first on the path counts, as for imports; within one folder
-    (a stale leftover, say) the one that was written last.
+    (a stale leftover, say) the entry that was written last.
 
     Args:
         path: the folders to look in; `sys.path` when None.

@@ -35,7 +35,7 @@ _BEFORE_USER = re.compile(r"^[A-Za-z0-9+.-]*:?/+")  # the scheme of a URL, missp
 
 @dataclass(frozen=True, slots=True)
 class SecretDescription:
-    """Where a secret is looked up, and how a person gets one.
+    """Where a secret is looked up, and how a person gets the secret.
 
     Args:
         scope: whose secret it is, a provider or a plugin: the table in `secrets.toml`.

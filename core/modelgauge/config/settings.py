@@ -283,7 +283,7 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
     """Take the tables `[PROVIDER.servers.NAME]` out of those of the file.
 
     Raises:
-        SettingsError: one is not a table.
+        SettingsError: an entry is not a table.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for provider in [key for key, table in tables.items() if isinstance(table, dict) and "servers" in table]:
@@ -300,7 +300,7 @@ def _take_plugin_tables(file: Path, tables: dict[str, Any]) -> dict[str, dict[st
     """Take the tables `[plugin.NAME]` out of those of the file.
 
     Raises:
-        SettingsError: one is not a table.
+        SettingsError: an entry is not a table.
     """
     return _checked_tables(file, "plugin", tables.pop("plugin", {}), "the plugin's settings")
 

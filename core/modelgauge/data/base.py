@@ -1,4 +1,4 @@
-"""What all data classes share: frozen, no unknown fields, errors that name the right one, lenient loading."""
+"""What all data classes share: frozen, no unknown fields, errors that name the right field, lenient loading."""
 
 import inspect
 import typing

@@ -45,7 +45,7 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
 
 
 def value_text(value: Any, plus_minus: str = "±") -> str:
-    """Return a result as text, with its standard error if it has one; empty for None."""
+    """Return a result as text, with its standard error if that is known; empty for None."""
     if isinstance(value, Estimate):
         if not value.stderr:  # an error of 0 says that it is not known, or that there is none
             return figure(value.value, uncertainty(value))

@@ -25,7 +25,7 @@ class RepeatFailure(Frozen):
     """A repeat of an item that failed, where the item was scored by its other repeats.
 
     Args:
-        repeat: which one, from 0.
+        repeat: its number, from 0.
         stage: where it failed.
         source_uid: the uid of the SUT, annotator or test that failed.
         error_type: the class of the exception.

@@ -49,7 +49,7 @@ class PromptWithContext(Frozen, _WithContext):
 
 
 def _as_prompts(value: Any) -> Any:
-    """Turn each prompt into a `PromptWithContext`; one prompt or str stands for a list of one."""
+    """Turn each prompt into a `PromptWithContext`; a prompt or str stands for a list with this prompt."""
     kind = type(value)
     # Not isinstance: of a model, that takes its time.
     listed = value if kind is list or kind is tuple else _listed(value)

@@ -337,7 +337,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
 def _carried(
     golden: Golden | ConversationalGolden, case: type[Frozen], fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """The fields of a test case: those of a golden, with the given ones over them."""
+    """The fields of a test case: those of a golden, overridden by the given fields."""
     if "additional_metadata" in fields:
         fields["metadata"] = fields.pop("additional_metadata")
     held = {name: getattr(golden, name) for name in case.model_fields}

@@ -24,7 +24,7 @@ class CheckedList(list[Any]):
         super().append(member)
 
     def extend(self, members: Iterable[Any], /) -> None:
-        """Add several members at the end: all, or none if one does not fit.
+        """Add several members at the end: all, or none if a member does not fit.
 
         Raises:
             TypeError: the argument is a single member, or a member does not belong here.

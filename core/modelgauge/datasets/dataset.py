@@ -226,7 +226,7 @@ class EvaluationDataset(Versioned):
 
         Args:
             file_path: the file, whose first line names the columns.
-            input_col_name: the column of `input`; without it, the one of that name.
+            input_col_name: the column of `input`; by default the column `input`.
             encoding_type: of the file; a byte order mark is skipped.
             delimiter: between cells.
             columns: of the other fields, and what separates the parts of a cell that holds a list: | for
@@ -268,7 +268,7 @@ class EvaluationDataset(Versioned):
 
         Args:
             dataset: one split: `datasets.load_dataset(…, split="test")`.
-            input_col_name: the column of `input`; without it, the one of that name.
+            input_col_name: the column of `input`; by default the column `input`.
             columns: of the other fields.
 
         Raises:

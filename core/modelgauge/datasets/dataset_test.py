@@ -105,7 +105,7 @@ class DatasetTest(JudgedTest):
 
 
 def _dataset_of(given: object) -> EvaluationDataset:
-    """A data set, or a list of its members as one."""
+    """A data set, or a list of members as a data set."""
     if isinstance(given, EvaluationDataset):
         return given
     if isinstance(given, Member):

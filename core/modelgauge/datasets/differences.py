@@ -100,7 +100,7 @@ def joined(old: Sequence[Row], new: Sequence[Row]) -> tuple[Pairs, Pairs, list[R
 def _joined(
     old: Sequence[Row], new: Sequence[Row], key: Callable[[Row], Hashable]
 ) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
-    """The pairs that share a key, in the order of the new ones, and what remains of both; None is not a key."""
+    """The pairs that share a key, in the order of the new members, and what remains of both; None is not a key."""
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for place in range(len(old) - 1, -1, -1):  # so that pop gives the first
         waiting[key(old[place])].append(place)

@@ -19,7 +19,7 @@ class Kind(NamedTuple):
 
     Args:
         wanted: what a value that does not fit is not.
-        fix: how to write one.
+        fix: how to write it.
         delimiter: between the parts of a list in one text; nothing where the field is not a list.
     """
 
@@ -251,7 +251,7 @@ def is_conversation(table: Table, columns: Mapping[str, str]) -> bool:
 
 
 def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any], what: str) -> dict[str, str]:
-    """The column of each field that has one.
+    """The column of each field that has a column.
 
     Args:
         table: with its columns.

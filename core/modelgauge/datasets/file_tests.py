@@ -97,7 +97,7 @@ def inherited(
     Where it lacks one and has a column of the field's own name, that one holds the field, and nothing is lacking.
 
     Args:
-        file: the other one.
+        file: the other file.
         form: how it is written.
         columns: of the earlier run, by field.
 

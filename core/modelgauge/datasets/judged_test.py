@@ -58,7 +58,7 @@ class JudgedTest(PromptResponseTest):
         return measured
 
     def measure_in_part(self, item: TestItemAnnotations) -> dict[str, float]:
-        """Return the scores of the metrics that gave one, and whether the item passed if all metrics gave a score.
+        """Return the scores of the metrics that gave a score, and whether the item passed if all metrics gave a score.
 
         If a score is missing, there is no verdict, even if another score fails: else only failures would count among
         such items.

@@ -268,7 +268,7 @@ class _RowReader:
         return column, "there is nothing in it", fix
 
     def _add_custom(self, data: dict[str, Any], row: SourceRow) -> "Iterator[_Refusal]":
-        """Keep the columns that are no field; or say that JSON cannot hold one, or that it is there twice."""
+        """Keep the columns that are no field; or say that JSON cannot hold a column, or that it is there twice."""
         used = set(self._columns.values())
         others = {name: value for name, value in row.values.items() if name not in used and value is not None}
         for column, value in others.items():

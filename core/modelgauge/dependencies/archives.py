@@ -141,7 +141,7 @@ class _TarSource:
         raise self._refusal(_BAD_HEADER)
 
     def read(self, size: int) -> bytes:
-        """The next header, or the metadata that the last one announced."""
+        """The next header, or the metadata that the last header announced."""
         if self._is_metadata_next:
             self._is_metadata_next = False
             return self._metadata(size)

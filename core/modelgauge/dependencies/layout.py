@@ -1,4 +1,4 @@
-"""The folders of the store on disk, the manifest that marks a whole one, and the hashes of contents.
+"""The folders of the store on disk, the manifest that marks a whole folder, and the hashes of contents.
 
     DIRECTORY/OWNER/KEY/        a user may put the raw file here, under the name that errors give
         VERSION[-STEP…]/        one version: the first 16 digits of its hash, and what was done to it

@@ -57,7 +57,7 @@ class Request:
     """A declaration, who made it, and the version that the user pinned.
 
     Raises:
-        DefinitionError: the declaration is not one.
+        DefinitionError: what is declared is no `ExternalData`.
         ChecksumError: declared and pinned version differ, so that nothing can be both.
     """
 

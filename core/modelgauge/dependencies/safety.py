@@ -213,7 +213,7 @@ class Destination:
         self._known: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
 
     def add_folder(self, name: str) -> None:
-        """Make a folder; one that is there already under the same spelling stays.
+        """Make a folder; a folder that is there already under the same spelling stays.
 
         Raises:
             UnsafeArchiveError: the name is unsafe or taken, or there are too many members.

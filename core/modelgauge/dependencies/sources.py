@@ -224,7 +224,7 @@ class LocalData(_InPlace):
     """A file or a folder on this machine, read in place.
 
     Args:
-        path: relative ones start at the working directory; `Path(__file__).parent` is safer.
+        path: a relative path starts at the working directory; `Path(__file__).parent` is safer.
         sha256: of the file; of a folder, its digest as a run records it.
         decompress: how the file is compressed.
         unpack: what kind of archive it is.

@@ -119,7 +119,7 @@ class DependencyStore:
         return [str(problem) for problem in problems if problem is not None]
 
     def add(self, owner_uid: str, key: str, data: ExternalData, file: Path) -> ResolvedDependency:
-        """Put a copy of a user's file where the fetched one would be, as if it had been fetched.
+        """Put a copy of a user's file where the fetched file would be, as if it had been fetched.
 
         Args:
             owner_uid: uid of the test that declares it.

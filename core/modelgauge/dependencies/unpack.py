@@ -42,7 +42,7 @@ def steps_for(path: Path, declared: UnpackSteps) -> UnpackSteps:
     """Return the declared unpacking steps that this file still needs, by its first bytes.
 
     For a user's own copy, which may be unpacked already, or packed in another way: a file that is not compressed is
-    not decompressed, and one that is no archive is not unpacked.
+    not decompressed, and a file that is no archive is not unpacked.
     """
     head = _first_bytes(path)
     compression = _compression(head) if declared else None

@@ -46,7 +46,7 @@ def _checked_options(recorded: dict[str, Any]) -> dict[str, Any]:
     """The recorded options that this version knows.
 
     Raises:
-        ValueError: one is missing, or has no such value.
+        ValueError: a field is missing, or has no such value.
     """
     lacking = {"max_test_items", "seed", "repeats", "reduce", "caching", "sut_options"} - recorded.keys()
     if lacking:

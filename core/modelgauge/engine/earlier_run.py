@@ -104,7 +104,7 @@ class EarlierSessions:
         folder: of the run.
         redact: as the journal was written.
         began: when the first session began.
-        manifest: of the run; empty for a new one.
+        manifest: of the run; empty for a new run.
         totals: what the earlier sessions used; None if nobody kept count.
         concurrency: how the limits changed in the earlier sessions, as far as they ended.
     """

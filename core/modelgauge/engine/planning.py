@@ -55,7 +55,7 @@ class Plan(Frozen):
         prompt_tokens: about how many tokens of prompts are sent to the SUT: a quarter of the characters, as in English.
         cost_usd: what the SUT expects the calls to cost, where it knows its prices.
         failing: items that would fail, as far as can be seen without a call: no request can be made of them.
-        reasons: why, the first few different ones.
+        reasons: why; the first few different reasons.
     """
 
     test_uid: str

@@ -297,13 +297,13 @@ class Switchboard:
 async def call_once(
     options: RunOptions, annotator: CompletionAnnotator[Any], suts: JudgeSUTs, request: Any
 ) -> Any:
-    """An annotator's native response to one request, outside of a run: cached, limited and retried as in one.
+    """An annotator's native response to one request, outside of a run: cached, limited and retried as in a run.
 
     Args:
         options: of the call.
         annotator: judges.
         suts: those that it asks, by its own names.
-        request: the native one.
+        request: the native request.
 
     Raises:
         Exception: what `annotate` raised at last, or what kept one of the objects from being opened.

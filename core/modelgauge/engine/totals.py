@@ -100,11 +100,11 @@ class TotalsFile:
     Args:
         folder: of the run.
         tally: counts what all sessions use.
-        earlier: what the sessions before this one used.
+        earlier: what earlier sessions used.
         standing: returns how many items there are, and why calls wait.
 
     Attributes:
-        earlier_seconds: what the sessions before this one took.
+        earlier_seconds: what earlier sessions took.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class TotalsFile:
             raise refused(path, error) from error
 
     def write(self, *, ended: bool = False) -> None:
-        """Overwrite the file with the present totals; after a kill it has the old ones or the new ones.
+        """Overwrite the file with the present totals; after a kill it has the old or the new totals.
 
         Called by the writer before each group, so that no call is committed that is not counted.
 
@@ -187,7 +187,7 @@ def read_totals(folder: RunFolder) -> Totals | None:
 
 
 def count_spent(budget: Budget, folder: RunFolder) -> None:
-    """Add to a budget what all runs of a command have spent, when one is resumed: caps are the command's.
+    """Add to a budget what all runs of a command have spent, when a run is resumed: caps are the command's.
 
     Args:
         budget: of the session that begins.

@@ -250,7 +250,7 @@ def answered_goldens(
     """Run an app on goldens; blocks, also inside a running event loop.
 
     Args:
-        goldens: single-turn ones.
+        goldens: of a single turn.
         callback: the app, decorated with `@observe`.
         judging: how it is going to be judged; what can be known of that is checked before the app is used.
         at_once: most uses of the app at once; None for one after the other, plain code in this thread.

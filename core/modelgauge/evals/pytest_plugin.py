@@ -102,7 +102,7 @@ class _OpenSession:
 
 
 def session() -> "Session | None":
-    """The session of pytest that this code runs in; None outside of one."""
+    """The session of pytest that this code runs in; None outside of a session."""
     if not _open:
         return None
     innermost = _open[-1]

@@ -1,4 +1,4 @@
-"""Opening files that anybody may have put there: regular ones only, so that nothing hangs and nothing else is written;
+"""Opening files that anybody may have put there: only regular files, so that nothing hangs and nothing else is written;
 and the bytes and texts of files that users name.
 
 A pipe waits for its other end for ever, a device has no end, and a link leads to a file that somebody else chose.
@@ -57,7 +57,7 @@ def bytes_of(path: Path, *, links: bool = True) -> bytes:
 
 
 def real_path(path: str | Path) -> Path:
-    """The absolute path without links; one whose links lead in a circle stays as it is.
+    """The absolute path without links; a path whose links lead in a circle stays as it is.
 
     `Path.resolve` raises a RuntimeError for that before Python 3.13.
     """

@@ -118,7 +118,7 @@ def table_of_bytes(
 
     Raises:
         InputFileError: it cannot be read as what it should be; the message names file and line.
-        InvalidOptionError: the delimiter is not one character that can be one, or the encoding no text.
+        InvalidOptionError: the delimiter is not a single character that can separate cells, or the encoding no text.
     """
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidOptionError(
@@ -219,7 +219,7 @@ def csv_text(rows: Iterable[Sequence[str | None]]) -> str:
     r"""Write records so that they are read as they are: None as no cell, an empty text as `""`; lines end with `\n`.
 
     Args:
-        rows: equally long ones, the names of the columns first.
+        rows: of equal length, the names of the columns first.
     """
     return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows)
 

@@ -345,7 +345,7 @@ def _check_methods(cls: type) -> None:
 
 
 def interface_method(function: F) -> F:
-    """Mark a method of an interface, so that `overrides` can tell it from one that an author defines."""
+    """Mark a method of an interface, so that `overrides` can tell it from a method that an author defines."""
     function.__modelgauge_interface__ = True  # type: ignore[attr-defined]  # a mark that `overrides` reads
     return function
 

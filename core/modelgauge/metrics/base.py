@@ -198,7 +198,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             setattr(self, name, getattr(cls, name) if is_default else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Check the class, and choose how its `score` runs: a plain one in a thread, an async one in the loop."""
+        """Check the class, and choose where its `score` runs: `def` in a thread, `async def` in the loop."""
         super().__init_subclass__(**kwargs)
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
             check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])

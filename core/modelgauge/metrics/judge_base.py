@@ -53,7 +53,7 @@ class Extract:
     """The judge lists the items.
 
     Args:
-        instructions: what to list; a text, or a file with one.
+        instructions: what to list; a text, or a file with a text.
         shows: the fields of the test case that it is to be found in.
         settings: the metric's own attributes that the instructions name: `domain` replaces `$domain`.
     """
@@ -68,7 +68,7 @@ class Judge:
     """The judge gives each item a verdict.
 
     Args:
-        instructions: by what; a text, or a file with one. The items are its material, as `item[1]`, …
+        instructions: by what; a text, or a file with a text. The items are its material, as `item[1]`, …
         shows: further fields of the test case that the judge needs.
         verdicts: what each verdict is worth. The words are in small letters.
         one_by_one: a question for each item, where the items need the judge's whole attention.

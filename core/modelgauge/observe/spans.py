@@ -133,7 +133,7 @@ class OpenTrace(Updatable):
         return {**self.root.case_fields, **self.case_fields}
 
     def given_case(self) -> LLMTestCase | None:
-        """The test case of the whole, where the app gave one."""
+        """The test case of the whole, if the app gave a test case."""
         return self.test_case or self.root.test_case
 
     def frozen(self) -> Trace:
@@ -191,7 +191,7 @@ class OpenSpan(Updatable):
         self.seconds = perf_counter() - self.begun
 
     def case(self) -> LLMTestCase:
-        """The span's own test case: the one that the app gave, else its input and output as texts."""
+        """The span's own test case: what the app gave, else its input and output as texts."""
         if self.test_case is not None:
             return self.test_case
         given = self.fields["input"]
@@ -297,7 +297,7 @@ def current_span() -> OpenSpan | None:
 
 
 class inside:  # noqa: N801  stands where contextlib's own stand, after `with`
-    """Make a span the current one; what is raised inside ends it.
+    """Make a span the current span; what is raised inside ends it.
 
     Args:
         span: None outside of a recording.

@@ -186,7 +186,7 @@ def resolved(
 
 
 def raise_together(failures: Sequence[ModelGaugeError], notes: Sequence[str] = ()) -> None:
-    """Raise several errors as one, which ends with the fix of the last, and with the notes."""
+    """Raise several errors as a single error, which ends with the fix of the last, and with the notes."""
     if not failures:
         return
     *others, last = failures

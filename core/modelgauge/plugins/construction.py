@@ -86,7 +86,7 @@ class Registered:
         return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
 
     def preset(self, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """The options that a name brings besides the given ones: its own, or those of the server that it names.
+        """The options that a name brings besides the given options: its own, or those of the server that it names.
 
         Args:
             options: those of the name.
@@ -162,7 +162,7 @@ class Parameters:
     """What a constructor takes after the uid.
 
     Args:
-        by_name: those that can be passed by name, parents' ones included where `**kwargs` hands them on.
+        by_name: those that can be passed by name, those of parents included where `**kwargs` hands them on.
         positional: the names of those that can be passed by position, in order.
         own: the names that the constructor itself has, as against its parents.
         takes_any: whether unknown names are taken as well (`**kwargs` that no parent explains).
@@ -202,7 +202,7 @@ def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
         secrets: where the secrets of `InjectSecret` come from.
 
     Raises:
-        InvalidOptionError: an option is unknown, does not convert, or is not to be given; or one is needed.
+        InvalidOptionError: an option is unknown, does not convert, or is not to be given; or an option is missing.
         MissingSecretError: a required secret is nowhere.
         PluginError: the target cannot be imported, or its constructor raised.
     """

@@ -68,7 +68,7 @@ def columns(
     name; columns on the right go first.
 
     Args:
-        rows: equally long ones; the white space that a cell begins with is its indent.
+        rows: of equal length; the white space that a cell begins with is its indent.
         head: the names of the columns.
         indent: what stands before each line.
         width: characters in a line; None for any number.

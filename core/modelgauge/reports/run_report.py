@@ -180,7 +180,7 @@ def _cuts(record: TestRecord) -> Iterator[str]:
 
 
 def _prompts(record: TestRecord) -> str:
-    """How many prompts differ; equal ones have one answer."""
+    """How many prompts differ; equal prompts share an answer."""
     items = record.counts.scored + record.counts.failed
     prompts = "" if record.prompts == items else f", {counted(record.prompts or 0, 'prompt')}"
     return f"{counted(items, 'item')}{prompts}, {counted(record.distinct_prompts or 0, 'distinct prompt')}"

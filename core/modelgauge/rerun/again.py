@@ -183,7 +183,7 @@ def run_part(
 def _continued(
     run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any], *, do: _Doing[T]
 ) -> Iterator[tuple[RunFolder, T | None]]:
-    """The runs of a name, each with what was done with the rest of it; None for one that is complete."""
+    """The runs of a name, each with what was done with the rest of it; None for a complete run."""
     folders, names = _find(run, data_dir), names.with_options(options)
     unfinished = {folder.run_id: OriginalRun(folder) for folder in folders if not folder.is_complete()}
     for original in unfinished.values():

@@ -95,7 +95,7 @@ def _mean_bounds(bounds: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _stderr(estimate: Estimate) -> float | None:
-    """The standard error of a result; of one without a spread that which belongs to the longer arm of its interval."""
+    """The standard error of a result; without a spread, that which belongs to the longer arm of its interval."""
     if estimate.stderr or estimate.interval is None:
         return 0.0 if estimate.interval_kind == "exact" else estimate.stderr
     return max(

@@ -1,4 +1,4 @@
-"""Which runs a name means: an id of a run or an invocation, the beginning of one, `latest`, a folder, or a file."""
+"""Which runs a name means: an id of a run or an invocation, the beginning of an id, `latest`, a folder, or a file."""
 
 import logging
 import re
@@ -66,7 +66,7 @@ def id_of(runs: Sequence[RunFolder]) -> str:
 
 
 def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str) -> list[RunFolder]:
-    """The runs of the newest invocation, or of one that many before it."""
+    """The runs of the newest invocation, or of an earlier invocation, counted back from it."""
     if before >= len(invocations):
         number = len(invocations)
         wanted = f"latest~{before}" if before else "latest"
@@ -110,7 +110,7 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
 
 
 def is_file_of_records(path: Path) -> bool:
-    """Whether a path is that of a file with whole records, not of one in the folder of a run."""
+    """Whether a path is that of a file with whole records, not of a file in the folder of a run."""
     own = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS)
     return path.is_file() and not (own and (path.parent / MANIFEST).is_file())
 

@@ -44,7 +44,7 @@ class Rating(Frozen):
         score: 1 (worst) to 5 (best); None if the rater skipped the answer.
         reason: why.
         guidelines: the digest of the guidelines that the rater had.
-        order: how many answers the rater had seen in the queue before, skipped ones included.
+        order: how many answers the rater had seen in the queue before, skipped answers included.
         kind: always "rating": what the line is.
         id: of this rating.
         time: when it was given.
@@ -92,7 +92,7 @@ class RatingsFile:
         return cls(run.path.parent.parent / RATINGS / f"{run.run_id}.jsonl")
 
     def add(self, line: Rating | Undo) -> None:
-        """Append a rating, or withdraw one; it is on the disk when this returns.
+        """Append a rating, or withdraw a rating; it is on the disk when this returns.
 
         Raises:
             OSError: the disk refuses; the file is as it was.

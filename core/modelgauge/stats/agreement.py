@@ -127,7 +127,7 @@ def confusion_matrix(ratings: Ratings) -> "NDArray[np.int64]":
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:
-    """Fleiss' kappa of any number of raters, who need not be the same ones for each item.
+    """Fleiss' kappa of any number of raters, who may be others for each item.
 
     Fleiss (1971), Psychological Bulletin 76:378-382. Chance is that all draw labels as often as all give them. Where
     labels are missing, it is the form of Gwet (2014, "Handbook of Inter-Rater Reliability", section 2.5). At extreme

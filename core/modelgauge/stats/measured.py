@@ -101,7 +101,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     def _column_values(self, name: str) -> "NDArray[np.float64]":
         """A measurement of every item, (len(self),) float64, NaN where an item does not have it.
 
-        The array is handed on to authors: a new one each time, or read-only.
+        The array is handed on to authors: a new array each time, or read-only.
         """
 
     @property
@@ -342,7 +342,7 @@ class _View(MeasuredItems):
 
 
 def _fill(missing: Missing) -> float | None:
-    """The number that stands in for a missing measurement, if one does."""
+    """The number that stands in for a missing measurement; None if nothing does."""
     if isinstance(missing, str) and missing != "skip":
         raise InvalidDataError(
             f"missing={missing!r} says nothing.", fix='Say missing="skip" or missing=<a number>.'

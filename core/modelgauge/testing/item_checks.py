@@ -183,7 +183,7 @@ def test_measure_range(subject: Subject) -> None:
 
 
 def test_aggregate(subject: Subject) -> None:
-    """aggregate_measurements makes a result of all items, of some, and of a single one."""
+    """aggregate_measurements makes a result of all items, of some, and of a single item."""
     runs = [run for run in _trial(subject).sizes if run.scored]
     if not runs:
         raise SkipTest("nothing could be measured")

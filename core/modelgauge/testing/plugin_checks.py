@@ -139,7 +139,7 @@ class Plugin:
         return self._ask_fresh_process(do="items", plugins=[*self._local, *self._own_file], tests=paths)
 
     def _ask_fresh_process(self, **job: Any) -> dict[str, Any]:
-        """Do a job of `fresh_process` in a fresh interpreter that sees what this one sees, with another hash seed."""
+        """Do a job of `fresh_process` in a fresh interpreter with the paths of this process and another hash seed."""
         job["entry_points"] = [
             [entry_point.name, entry_point.value, entry_point.distribution, entry_point.version]
             for entry_point in self._own

@@ -213,7 +213,7 @@ class Subject:
         return self.attempt.value
 
     def pass_stage(self, stage: str) -> None:
-        """Raise what is wrong at this stage of making the object, and skip after an earlier one."""
+        """Raise what is wrong at this stage of making the object, and skip after an earlier problem."""
         if self._defect is not None and self._defect[0] == stage:
             raise self._defect[1]
         if self._defect is not None and self._defect[0] in _STAGES[: _STAGES.index(stage)]:

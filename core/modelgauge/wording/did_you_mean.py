@@ -34,7 +34,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def known_names(name: str, known: Iterable[str], head: str = "Known") -> str:
-    """`"Did you mean 'x'? Known: x, y."`: the fix for a name that is none of the known ones.
+    """`"Did you mean 'x'? Known: x, y."`: the fix for an unknown name.
 
     Args:
         name: what the user wrote.

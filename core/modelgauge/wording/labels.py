@@ -32,7 +32,7 @@ def short_labels(names: Sequence[str]) -> list[str]:
 
 
 def title_labels(names: Sequence[str]) -> list[str]:
-    """Shorten names as `short_labels` does; where one is still long, to their last parts before any options.
+    """Shorten names as `short_labels` does; where a name is still long, to their last parts before any options.
 
     The labels differ where the names do.
 

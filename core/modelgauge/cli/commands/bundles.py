@@ -59,7 +59,7 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
 
     RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
     unbundle` unpacks the file, `modelgauge check` checks it. Its manifest has the SHA-256 of all files; --sign proves
-    who made it. A run that holds a known secret is refused, and cache rows that hold one are left out.
+    who made it. A run that holds a known secret is refused, and cache rows that hold a secret are left out.
 
     \b
     Examples:

@@ -76,7 +76,7 @@ def stats(app: App, /) -> None:
 @cache_option
 @shared_options
 def verify(app: App, /) -> None:
-    """Read every response and check it against its key and checksum; the exit code is 1 if one is damaged.
+    """Read every response and check it against its key and checksum; the exit code is 1 if a response is damaged.
 
     Damaged entries move to the quarantine, a folder in the cache, and the next run that needs them pays for them
     again. Nothing changes in a read-only folder.

@@ -84,7 +84,7 @@ def compare(
 ) -> None:
     """Compare candidates with a baseline, item by item: who is better, by how much, and how sure that is.
 
-    BASELINE and CANDIDATE are runs: an id or the beginning of one, a folder, an invocation's id for all its runs,
+    BASELINE and CANDIDATE are runs: an id or the beginning of an id, a folder, an invocation's id for all its runs,
     `latest` or `latest~1`, or a file of --output-file. Items of the same test are paired. Differences are candidate
     minus baseline. A difference that is not significant is never called equality. With --baseline-sut and no
     CANDIDATE, the other SUTs of the invocation are the candidates.

@@ -110,7 +110,7 @@ def run(
 
 
 def _check_names(app: App) -> None:
-    """Check plugins and judge, since every test would fail of a wrong one.
+    """Check plugins and judge: a wrong name would fail every test.
 
     Raises:
         PluginError: a local plugin does not work.

@@ -108,8 +108,8 @@ def calibrate_judge(
         labels: the path of a filled sheet (CSV), a list of paths, or rows with `item_id` and `label`, with `sut` where
             there are several, and with `rater` or without. A path may be that of ratings that were given on the
             workbench: `run_data/ratings/RUN.jsonl`.
-        measurement: the judge's; None for the only one; several names for a panel of judges, whose score of an answer
-            is the mean.
+        measurement: the judge's, if it has several; several names for a panel of judges, whose score of an answer is
+            the mean.
         good: the rating of the workbench from which on an answer is right, for a judge that says right or wrong.
         encoding_type: of the sheets.
         data_dir: where runs are looked up by id.

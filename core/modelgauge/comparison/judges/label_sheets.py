@@ -174,7 +174,7 @@ def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
     """The rows of filled sheets.
 
     Args:
-        labels: the path of a CSV file, or a list of paths, one for each rater; or rows in memory: a list of dicts, or
+        labels: the path of a CSV file, or a list of paths, one a rater; or rows in memory: a list of dicts, or
             a dataset of Hugging Face. Without a named rater, the rater is the name of the file. A path that ends with
             `.jsonl` is that of ratings of a run.
         encoding_type: of the CSV files.

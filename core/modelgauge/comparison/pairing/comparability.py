@@ -68,7 +68,7 @@ def _judges(record: TestRecord, other: TestRecord) -> Facts:
 
 
 def _sut(record: TestRecord, other: TestRecord) -> Facts:
-    """How the SUT was made; of two different ones the arguments alone, since their labels say the rest."""
+    """How the SUT was made; of two different SUTs the arguments alone, since their labels say the rest."""
     if record.sut_uid == GIVEN:
         return {}
     is_same = record.sut_uid == other.sut_uid

@@ -72,9 +72,9 @@ class ItemColumns:
         index, item, measurements = line["index"], line["test_item"], line["measurements"]
         repeats, binary = line.get("repeat_measurements", ()), line["binary"]
         for values in (measurements, *repeats):
-            for one in values.values():
-                if type(one) is not float:
-                    raise TypeError(one)
+            for number in values.values():
+                if type(number) is not float:
+                    raise TypeError(number)
         if (
             type(index) is not int
             or not 0 <= index < _MOST

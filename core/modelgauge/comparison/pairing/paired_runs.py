@@ -322,7 +322,7 @@ def _range(side: Side, name: str) -> tuple[float, float] | None:
 
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:
-    """Which values are the better ones, where the runs do not disagree; older records know it of thresholds alone."""
+    """Which values are better, where the runs do not disagree; older records know it of thresholds alone."""
     declared = [
         known_directions({}, record.thresholds) if record.directions is None else record.directions
         for record in records

@@ -131,7 +131,7 @@ class Side:
 
 
 def _added(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
-    """Add all items of a run to columns; where the line of each begins in the journal, or its number without one."""
+    """Add all items of a run to columns, and where the line of each begins in the journal (without it, its number)."""
     if run.folder is None:
         for number, item in enumerate(run.record.iter_items()):
             columns.add(item.model_dump(mode="json", include=_READ))

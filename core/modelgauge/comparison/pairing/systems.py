@@ -53,7 +53,7 @@ def measured_systems(
         options: say where runs are.
 
     Raises:
-        RecordError: a name means no run, or one that cannot be read; the baseline is several SUTs; a system has two
+        RecordError: a name means no run, or a run that cannot be read; the baseline is several SUTs; a system has two
             runs of one test; or a run is given twice.
     """
     found = _systems(baseline, options)

@@ -77,7 +77,7 @@ class Assumptions(Frozen):
         """The largest difference that such systems can have.
 
         Args:
-            direction: 1 for a better candidate, -1 for a worse one.
+            direction: 1 for a better candidate, -1 for a worse candidate.
             correlated: whether they have to have this correlation, too.
         """
         if self.rate is None:

@@ -34,7 +34,7 @@ class PlanOptions:
     """The options of a plan.
 
     Args:
-        measurement: Plan for this measurement of the runs; by default the only one.
+        measurement: Plan for this measurement of the runs; by default the only measurement.
         rate: The share of items that the baseline gets right, if there are no runs.
         stddev: The standard deviation of other measurements over the items, if there are no runs.
         correlation: The correlation of the systems over the items; give 0 if it is unknown: then pairing saves

@@ -177,7 +177,7 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
 
 
 def _ways(assumed: Assumptions) -> tuple[_Way, ...]:
-    """The samples and the tests that fit, the recommended ones first."""
+    """The samples and the tests that fit, those that are recommended first."""
     if assumed.rate is None or assumed.repeats > 1:
         return ("paired", "t"), ("separate", "t")
     return ("paired", "mcnemar_exact"), ("paired", "mcnemar_normal"), ("separate", "proportions")

@@ -25,7 +25,7 @@ class Asked:
 
     Args:
         response: to the prompt.
-        keys: of its calls in the cache; None for one that is not there.
+        keys: of its calls in the cache; None for a call that is not there.
         time: of the longest of its calls; None if none was sent.
     """
 

@@ -1,4 +1,4 @@
-"""Batches for SUTs that answer several requests at once: full ones where requests are there, never a long wait."""
+"""Batches for SUTs that answer several requests at once: full batches where requests are there, never a long wait."""
 
 import asyncio
 import inspect

@@ -58,7 +58,7 @@ class Called:
     """The response of a call, and where it came from.
 
     Args:
-        response: the native one.
+        response: the native response.
         report: what an observed app reported meanwhile.
         time: that the call took; None if nothing was sent.
         paid: whether this run paid for it.
@@ -273,7 +273,7 @@ class Target:
         self.services.flights.pop(key.digest, None)
 
     def _reread(self, text: str, key: Key) -> Called:
-        """A stored response; the error of one that its class does not take any more says how to ask again."""
+        """A stored response. If its class does not take it any more, the error says how to ask again."""
         plain, report = without_report(text)
         try:
             return Called(self.codec.load(plain), report, paid=False, key=key.digest)
@@ -302,7 +302,7 @@ class Target:
         What an observed app did in the last attempt comes with the answer, or with the error.
 
         Args:
-            request: the native one.
+            request: the native request.
             tally: where answers are counted that the SUT refuses.
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
@@ -363,7 +363,7 @@ class Target:
         """Send the request once, under the deadlines of the attempt and of the call.
 
         Args:
-            request: the native one.
+            request: the native request.
             left: seconds of the call's deadline.
             use: records what is observed meanwhile.
         """

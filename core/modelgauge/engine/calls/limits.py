@@ -55,7 +55,7 @@ class Limiter:
         self.most = most
 
     def take(self) -> bool:
-        """Take a place, if there is one now; return whether there was."""
+        """Take a place, if one is free now; return whether it was."""
         return True
 
     async def acquire(self) -> None:
@@ -117,7 +117,7 @@ class AdaptiveLimiter(Limiter):
         self._begin()
 
     def take(self) -> bool:
-        """Take a place, if there is one now; return whether there was."""
+        """Take a place, if one is free now; return whether it was."""
         is_free = self.in_use < self.limit and not self._waiting
         self.in_use += is_free
         return is_free

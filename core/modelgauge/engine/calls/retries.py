@@ -77,7 +77,7 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
 
 
 def _without_connection(error: Exception) -> Retry | None:
-    """What to do where an attempt found no server; None if it may have found one."""
+    """What to do where an attempt found no server; None if it may have found a server."""
     wrapped = [] if isinstance(error, ModelGaugeError) else list(_wrapped(error))
     if any(isinstance(cause, ssl.SSLError) for cause in wrapped):
         return None
@@ -118,7 +118,7 @@ def _is_named(error: BaseException, names: frozenset[str]) -> bool:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether an error of the system is one that another attempt may not meet.
+    """Whether another attempt may succeed after this error of the system.
 
     Clients' own classes of `OSError` (of aiohttp, requests, urllib, ssl, socket) are about the network, and so is,
     for all that is known, one without a number.
@@ -186,7 +186,7 @@ class Backoff:
 
 
 class Attempts:
-    """The attempts of one call: how many were in vain, and how long there may be further ones.
+    """The attempts of one call: how many were in vain, and how long there may be further attempts.
 
     Args:
         options: of the run.

@@ -62,7 +62,7 @@ class Executor(Protocol):
     hands_secrets: bool
 
     async def start(self) -> Link:
-        """Start a worker, in place of one that has died, too.
+        """Start a worker, also in place of a dead worker.
 
         Raises:
             ModelGaugeError: none can be started.

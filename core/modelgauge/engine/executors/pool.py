@@ -1,6 +1,6 @@
-"""The workers of a run, from the driver: each gets as many items as it can use, and what a dead one had goes to others.
+"""The workers of a run, from the driver: each gets as many items as it can use; those of a dead one go to others.
 
-An item that two workers died with is alone with the next one; when that dies too, the item has failed.
+An item that two workers died with is alone with the next worker; when that dies too, the item has failed.
 """
 
 import asyncio

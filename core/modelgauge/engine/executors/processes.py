@@ -16,10 +16,10 @@ _ENDING = 2.0  # seconds that a process whose output has ended gets to end itsel
 
 
 class Processes:
-    """Starts processes, which end with this one: their input ends then.
+    """Starts processes, which end with this process: their input ends then.
 
     Args:
-        workers: how many; None for one for each processor.
+        workers: how many; None for as many as processors.
     """
 
     hands_secrets = True
@@ -70,7 +70,7 @@ class ProcessLink:
             await self._in.drain()
 
     async def receive(self) -> bytes:
-        """Lines of its output, maybe a torn one at the end."""
+        """Lines of its output; the last line may be torn."""
         return await self._out.read(_CHUNK)
 
     async def end(self) -> None:

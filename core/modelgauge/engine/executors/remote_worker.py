@@ -16,7 +16,7 @@ _MOST = 256  # items
 
 @dataclass(slots=True, eq=False)
 class Assignment:
-    """An item that waits for a worker, or is with one.
+    """An item that waits for a worker, or is at a worker.
 
     Args:
         work: number of the work.
@@ -36,7 +36,7 @@ class Assignment:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it may be what kills workers: then it is alone with the next one."""
+        """Whether it may be what kills workers: then it is alone with the next worker."""
         return self.lost > 1
 
 

@@ -226,7 +226,7 @@ def checked_choice(given: Iterable[str], annotators: Collection[str]) -> Collect
     """The names that `choose_annotators` returned, each once.
 
     Raises:
-        DefinitionError: it returned something else, or names one that there is not.
+        DefinitionError: it returned something else, or an unknown name.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise DefinitionError(

@@ -116,7 +116,7 @@ class Measurer:
 
 
 def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
-    """Whether a class defines `measure_in_part`, and no subclass of that one another `measure_quality`."""
+    """Whether a class defines `measure_in_part`, and no subclass of it another `measure_quality`."""
     last = next(
         kind for kind in cls.__mro__ if "measure_in_part" in vars(kind) or "measure_quality" in vars(kind)
     )
@@ -181,7 +181,7 @@ def pass_at(k: int, values: Sequence[float]) -> float:
 
     Args:
         k: answers drawn, at most as many as there are.
-        values: 1 for a right answer, 0 for a wrong one.
+        values: 1 for a right answer, 0 for a wrong answer.
 
     Raises:
         NewRunNeededError: a value is neither 0 nor 1; all items would fail, and each is paid.
@@ -196,7 +196,7 @@ def pass_at(k: int, values: Sequence[float]) -> float:
 
 
 def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
-    """The measurements of an item of those of its repeats; one that all gave as bool is one still."""
+    """The measurements of an item, computed from those of its repeats; what all gave as bool stays a bool."""
     values = (
         several[0].values
         if reduce.repeats == 1

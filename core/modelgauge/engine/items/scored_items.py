@@ -31,7 +31,7 @@ class JournalIndex:
         path: of the journal.
         declared: the test's `measurement_ranges`.
         options: of the run.
-        is_asked: whether a SUT is asked, or was: then items of equal prompts share one answer.
+        is_asked: whether a SUT is asked, or was: then items with equal prompts share an answer.
 
     Attributes:
         is_asked: as above.
@@ -177,7 +177,7 @@ class JournaledItems(MeasuredItems):
         failed: the places of their failed items among all.
         unfinished: how many items have no line; None if nobody knows.
         about: what is known of all rows.
-        is_all: whether these are all items of the run, so that `having` finds what was measured of failed ones.
+        is_all: whether these are all items of the run, so that `having` finds what was measured of failed items.
     """
 
     def __init__(

@@ -186,7 +186,7 @@ def _counted(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedI
 def sample(items: Iterable[NumberedItem], most: int, seed: int) -> list[NumberedItem]:
     """The `most` items with the smallest hashes of (seed, id), in the order of the test.
 
-    So a smaller sample is part of a larger one, and adding items to a test moves few others.
+    So a smaller sample is part of a larger sample, and adding items to a test moves few others.
     """
     chosen = heapq.nsmallest(most, items, key=lambda item: _rank(item, seed))
     return sorted(chosen, key=lambda item: item.index)
@@ -203,7 +203,7 @@ class ItemSource:
     Args:
         items: pulled in a thread, since an author may read files or download there.
         total: how many they are, where that is known before they are read.
-        thread: the one in which the items were made; they are pulled and closed there too.
+        thread: in which the items were made; they are pulled and closed there too.
 
     Attributes:
         total: how many they are; None until that is known.
@@ -222,7 +222,7 @@ class ItemSource:
         self._error: Exception | None = None
 
     def take(self) -> NumberedItem | None:
-        """The next item, where one is ready and more are on their way; else `next` is to be awaited."""
+        """The next item, if an item is ready and more are on their way; else `next` is to be awaited."""
         more_come = self._pull is not None or self._exhausted or len(self._ready) > _LOW
         return self._ready.popleft() if more_come and self._ready else None
 
@@ -246,7 +246,7 @@ class ItemSource:
         return item
 
     def stop(self) -> None:
-        """Hand out no more items, and wake the workers that wait for one."""
+        """Hand out no more items, and wake the workers that wait for an item."""
         self._exhausted = True
         self._error = None
         self._ready.clear()

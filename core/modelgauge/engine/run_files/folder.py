@@ -158,10 +158,10 @@ class RunFolder:
         )
 
     def rescores(self) -> str | None:
-        """The run whose recorded answers this one measures; None if it asks a SUT itself.
+        """The run whose recorded answers this run measures; None if it asks a SUT itself.
 
         Raises:
-            RecordError: the manifest names none that can lie beside this one.
+            RecordError: the manifest names no run that can lie beside this run.
         """
         found = self.read_manifest().get("rescores")
         if found is None:
@@ -249,7 +249,7 @@ def records_at(journal: Path, offsets: Iterable[int]) -> Iterator[ItemRecord]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file that is either the old one or the new one, never a part.
+    """Replace a file: a reader finds the old or the new content, never a part.
 
     Raises:
         RunStoppedError: the disk refuses.

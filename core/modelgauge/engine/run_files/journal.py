@@ -29,7 +29,7 @@ class JournalFile:
     """A journal that is being written; used by the writer thread only.
 
     Args:
-        path: opened for appending; a torn last line is cut off when the next one is appended.
+        path: opened for appending; a torn last line is cut off when the next line is appended.
 
     Raises:
         RunStoppedError: the disk refuses.

@@ -27,7 +27,7 @@ def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) ->
     """Facts about the process and the machine, for a manifest.
 
     Args:
-        command: the command line, where there is one.
+        command: the command line, if a command began the run.
         distributions: names of the plugins' distributions that are used.
     """
     return {
@@ -41,7 +41,7 @@ def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) ->
 
 
 def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
-    """The versions of installed distributions; None if one is not known."""
+    """The versions of installed distributions; None where it is not known."""
     return {name: installed_version(name) or None for name in sorted(set(distributions))}
 
 
@@ -102,7 +102,7 @@ def _key(*, make: bool) -> bytes | None:
 
 
 def _make_key(path: Path) -> None:
-    """Make the key; where two processes do so at once, the first one's stays."""
+    """Make the key; where two processes do so at once, the key of the first stays."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

@@ -52,7 +52,7 @@ class Writer:
     Args:
         cache: where rows go; None if nothing is cached.
         failed: gets the error, once, when the disk refuses; nothing is written after that.
-        close_cache: is called in the writer's thread, which is the one that used the cache, when it ends.
+        close_cache: is called in the writer's thread, which used the cache, when it ends.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where two texts differ: word by word, of long ones line by line, of longer ones as wholes."""
+"""Where two texts differ: word by word, line by line in long texts, as wholes in longer texts."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ def _replaced(before: Sequence[str], after: Sequence[str]) -> list[_Part]:
 
 
 def _joined(parts: Iterable[_Part]) -> list[Piece]:
-    """Pieces of text without empty ones, neighbours of one kind as one."""
+    """Pieces of text: empty pieces are left out, and neighbours of a kind are joined."""
     pieces = [(kind, "".join(words)) for kind, words in parts if words]
     return [
         Piece(kind, "".join(text for _, text in same))

@@ -47,7 +47,7 @@ class Labels:
     Args:
         most: how many may occur: of more, none is kept. Not compared.
         values: the labels, in the order in which they came.
-        of: for each item the place of its label, -1 without one.
+        of: for each item the place of its label, -1 without a label.
     """
 
     most: int = field(default=_MOST_VALUES, compare=False)

@@ -68,7 +68,7 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
 
 
 def _listed_tests(runs: Sequence[RecordedRun]) -> str:
-    """The tests of runs; of many the first ones, and how many more there are."""
+    """The tests of runs; of many the first tests, and how many more there are."""
     tests = [*dict.fromkeys(run.record.test_uid for run in runs)]
     more = len(tests) - _MOST_TESTS
     return listed(tests if more < 2 else [*tests[:_MOST_TESTS], counted(more, "more test")])
@@ -173,7 +173,7 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
 
 
 def _best(comparison: Comparison) -> dict[tuple[str, str], str]:
-    """Return, by test and measurement, the system that is better than all others, if there is one."""
+    """Return, by test and measurement, the system that is better than all others, if a system is."""
     found = {}
     if len(comparison.candidates) == 1:
         sides = {"better": comparison.candidates[0].label, "worse": comparison.baseline.label}

@@ -182,7 +182,7 @@ class ItemTable:
 
     @property
     def label_of_right_class(self) -> str:
-        """Return the label of the right class: that of a context, if there is one."""
+        """Return the label of the right class: that of a context, if a context has it."""
         return next((name for name, label in self._labels.items() if label == self._expected), RIGHT)
 
     @cached_property
@@ -299,7 +299,7 @@ def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
-    """When an answer was asked for, and its seconds: of the observed app where there is one, else of the call."""
+    """When an answer was asked for, and its seconds: of the observed app, if an app was observed, else of the call."""
     traces = [
         completion["completion"].get("metadata", {}).get(TRACE)
         for completion in asked["response"]["completions"]
