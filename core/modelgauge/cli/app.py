@@ -5,6 +5,7 @@ One `App` serves one invocation; click hands it to the commands as the context's
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -152,7 +153,6 @@ class App:
         Args:
             value: JSON data.
         """
-        import json
 
         text = json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
         self.show_pieces([text])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.config.run_options import OPTIONS, Group, options_of
+from modelgauge.errors import InputFileError, UsageError
+from modelgauge.files.regular import bytes_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -244,11 +247,6 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     """
     if file is None:
         return None
-    import json
-
-    from modelgauge.errors import InputFileError
-    from modelgauge.files.regular import bytes_of_file
-
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
     try:
         schema = json.loads(bytes_of_file(file).decode("utf-8-sig"))
@@ -370,7 +368,6 @@ def confirm(question: str) -> None:
     Raises:
         UsageError: no, or nobody is there to answer.
     """
-    from modelgauge.errors import UsageError
 
     try:
         agreed = click.confirm(question, err=True)

@@ -14,7 +14,9 @@ from modelgauge.cli.command_options import declared_options, together
 from modelgauge.cli.program import FAILED
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
-from modelgauge.errors import ModelGaugeError
+from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
+from modelgauge.files.regular import real_path
+from modelgauge.reports.layout import Style, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +93,6 @@ def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict
 
 def show_failed_gates(app: App, outcomes: Sequence[GateOutcome]) -> None:
     """Print a line for each failed gate, and set the exit code."""
-    from modelgauge.reports.layout import one_line
 
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
@@ -117,7 +118,6 @@ def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_co
     from modelgauge.reports.comparisons.flips import render_flips
     from modelgauge.reports.comparisons.github import without_commands
     from modelgauge.reports.comparisons.report import render
-    from modelgauge.reports.layout import Style
 
     style = Style.of(sys.stdout)
     text = render(comparison, style, app.redact, next_command=next_command)
@@ -133,7 +133,6 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
     Raises:
         InputFileError: the file of the page cannot be written.
     """
-    from modelgauge.errors import InputFileError
     from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
 
     for line in annotations(outcomes, app.redact):
@@ -260,7 +259,6 @@ class BaselineCheck:
     def __init__(
         self, app: App, name: str, gates: Gates, options: Mapping[str, Any], *, for_github: bool = False
     ) -> None:
-        from modelgauge.files.regular import real_path
         from modelgauge.runs.naming import find_runs, id_of
 
         # The run that is meant now: by the end, others are the latest.
@@ -299,7 +297,6 @@ class BaselineCheck:
             resumes: whether they go on, so that none of them can be the baseline.
         """
         from modelgauge.data.results import GIVEN
-        from modelgauge.errors import RecordError
 
         own = self._runs.intersection(folder.run_id for folder in folders) if resumes else None
         if own:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from modelgauge.cli.command_options import MEASURED, judge_option, together
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 def _columns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     from modelgauge.datasets.fields import ALIASES, FIELDS
-    from modelgauge.wording.did_you_mean import did_you_mean
 
     found: dict[str, str] = {}
     for text in given:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelgauge.errors import InputFileError, RunStoppedError
+from modelgauge.files.regular import real_path
 from modelgauge.files.whole import replacing
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ class OutputFile:
 
     def __init__(self, path: Path, data_dir: Path | None, option: str = "--output-file") -> None:
         from tempfile import TemporaryFile
-
-        from modelgauge.files.regular import real_path
 
         self._named = f"{option} {path}"
         path = Path(os.path.normpath(real_path(path.parent) / path.name))  # x/../y makes no x
@@ -88,7 +87,6 @@ class OutputFile:
     def _refuse_what_is_kept(self, data_dir: Path) -> None:
         """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""
         from modelgauge.engine.run_files.folder import MANIFEST
-        from modelgauge.files.regular import real_path
 
         problem = "is a link to another file" if self.path.is_symlink() else ""
         if self.path.exists() and (

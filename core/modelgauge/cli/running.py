@@ -20,6 +20,7 @@ from modelgauge.cli.command_options import OUTPUT, no_report_option, together, v
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
+from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -317,7 +318,6 @@ class _Ending:
     def note_reasons(self) -> None:
         """Print why the exit code is not 0."""
         from modelgauge.reports.thresholds import why_not_passed
-        from modelgauge.wording.phrases import counted
 
         in_tables = not self.app.as_json and _has_one_reader()  # who has read there what stopped a run
         for run in self.runs:

@@ -17,7 +17,10 @@ from modelgauge.cli.command_options import (
     shared_options,
 )
 from modelgauge.cli.dataset_options import names_again
+from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED
+from modelgauge.errors import ModelGaugeError
+from modelgauge.files.regular import real_path
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -68,7 +71,6 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
     """
     from modelgauge.bundles.bundling import bundle as made_bundle
     from modelgauge.bundles.signing import UNSIGNED
-    from modelgauge.cli.output_file import OutputFile
 
     found = _runs(app, runs)
     kept = OutputFile(output, app.settings.data_dir, "--output")
@@ -93,7 +95,6 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
 
 def _runs(app: App, names: Sequence[str]) -> list[RunFolder]:
     """The folders of runs, each once."""
-    from modelgauge.files.regular import real_path
     from modelgauge.runs.naming import find_runs
 
     found = (run for name in names for run in find_runs(app.settings.data_dir, name))
@@ -102,7 +103,6 @@ def _runs(app: App, names: Sequence[str]) -> list[RunFolder]:
 
 def _all_secrets(app: App) -> Redactor:
     """A redactor that knows the secrets that any installed plugin wants, as far as they can be found."""
-    from modelgauge.errors import ModelGaugeError
 
     for registry in app.plugins.registries:
         for injection in (secret for entry in registry for secret in entry.injections):

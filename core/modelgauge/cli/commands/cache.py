@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -253,8 +255,6 @@ def _show(app: App, explanation: Explanation) -> None:
 
 def _differing_values(difference: Difference) -> tuple[str, str]:
     """Both values as JSON; of long texts the place where they begin to differ."""
-    import json
-    from itertools import takewhile
 
     shown = [json.dumps(value, ensure_ascii=False) for value in (difference.asked, difference.cached)]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))

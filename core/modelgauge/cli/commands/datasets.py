@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.cli.program import FAILED, Lazy, LazyGroup
+from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.reports.layout import one_line
 from modelgauge.wording.phrases import counted
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from modelgauge.datasets.dataset_files import FileForm
     from modelgauge.datasets.differences import DatasetDifferences
     from modelgauge.datasets.rows import Reading
-    from modelgauge.errors import InputFileError
 
 _MOST_NAMED = 5
 
@@ -64,7 +65,6 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
       modelgauge datasets list . --recursive
     """
     from modelgauge.datasets.dataset_files import find_files
-    from modelgauge.errors import InvalidOptionError
     from modelgauge.files.tables import OtherContentError
 
     rows, others = [], []
@@ -117,7 +117,6 @@ def _inspected(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFi
     Raises:
         InvalidOptionError: a column is named for a field that the goldens do not have.
     """
-    from modelgauge.errors import InputFileError
 
     try:
         dataset, reading, kind = _read(file, form)
@@ -266,7 +265,6 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
 
 def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
     """Describe inputs and names that several goldens have."""
-    from collections import Counter
 
     for what in ("input", "scenario", "name"):
         times_of = Counter(getattr(golden, what, None) for golden in goldens)

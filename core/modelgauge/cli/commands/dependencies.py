@@ -10,7 +10,9 @@ import click
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
 from modelgauge.data.figures import size
+from modelgauge.errors import DependencyError, UnknownNameError
 from modelgauge.reports.layout import columns
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +91,6 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     Example:
       modelgauge dependencies fetch --test bbh_navigate --test gsm8k
     """
-    from modelgauge.errors import DependencyError
 
     resolver = app.runner(progress=True).resolver()
     rows: list[dict[str, Any]] = []
@@ -142,9 +143,6 @@ def _added(test: PromptResponseTest, key: str, data: ResolvedDependency) -> dict
 
 
 def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None) -> str:
-    from modelgauge.errors import UnknownNameError
-    from modelgauge.wording.did_you_mean import did_you_mean
-
     if key is None and len(declared) == 1:
         return next(iter(declared))
     if key is None or key not in declared:

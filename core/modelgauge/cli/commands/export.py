@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
+from modelgauge.cli.output_file import OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,6 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
       modelgauge report latest~1 latest -o compared.html
     """
     from modelgauge.cli.commands.show import name_of_files, shown_runs
-    from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
 
@@ -117,7 +117,6 @@ def export(
       modelgauge export latest --to csv --table items -o items.csv
     """
     from modelgauge.cli.commands.show import name_of_files, shown_runs
-    from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.tables.frames import TABLES, table_named
     from modelgauge.runs.as_tables import write_tables
 

@@ -5,6 +5,7 @@ Only the list of items imports what it lists.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,8 @@ from modelgauge.cli.command_options import (
     run_options,
     shared_options,
 )
+from modelgauge.config.secrets import RequiredSecret
+from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.layout import columns, indented
 from modelgauge.wording.phrases import counted
 
@@ -156,7 +159,6 @@ def list_secrets(app: App, /) -> None:
 
 def _wanted_secrets(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
     """The secrets by name with the uids that want them, and what went wrong with importing their classes."""
-    from modelgauge.errors import ModelGaugeError
 
     found: dict[str, tuple[type[Secret], list[str]]] = {}
     failures: dict[str, None] = {}
@@ -174,8 +176,6 @@ def _wanted_secrets(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]]
 
 
 def _row(app: App, secret: type[Secret], users: list[str]) -> dict[str, Any]:
-    from modelgauge.config.secrets import RequiredSecret
-
     description = secret.description()
     return {
         "name": description.name,
@@ -232,8 +232,6 @@ def list_items(app: App, /, *, test: str, **given: Any) -> None:
 
 
 def _items_as_json(app: App, test: str, items: Iterable[TestItem]) -> Iterator[str]:
-    import json
-
     yield f'{{"test_uid": {json.dumps(test)}, "items": ['
     for place, item in enumerate(items):
         data = json.dumps(app.redact_json(item.model_dump(mode="json")), ensure_ascii=False)

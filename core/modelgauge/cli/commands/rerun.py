@@ -25,6 +25,7 @@ from modelgauge.cli.comparing import baseline_options, pop_baseline
 from modelgauge.cli.dataset_options import names_again, other_dataset_options
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
+from modelgauge.files.regular import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,7 +157,6 @@ def _run_again(
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
         PluginError: a local plugin of theirs does not work any more.
     """
-    from modelgauge.files.regular import real_path
     from modelgauge.rerun.original import Names
     from modelgauge.runs.naming import find_runs, id_of
 

@@ -19,6 +19,7 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
 from modelgauge.errors import InputFileError
+from modelgauge.reports.layout import ends_of, indented
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -102,7 +103,6 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
         UsageError: there is a prompt; or the SUT's name or a secret is wrong.
     """
     from modelgauge.cli.checking import check
-    from modelgauge.reports.layout import ends_of
 
     if given["prompt"] is not None or given["chat"] is not None:
         raise click.UsageError("--check asks questions of its own: leave out --prompt and --chat.")
@@ -199,7 +199,6 @@ def plain(value: Any) -> Any:
 def shown(value: Any) -> str:
     """A JSON value or model for a person, indented: texts as they are; of a response what it says only."""
     from modelgauge.data.responses import SUTResponse
-    from modelgauge.reports.layout import indented
 
     if isinstance(value, str):
         return indented(value)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelgauge.cli.command_options import confirm, data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
+from modelgauge.errors import RecordError
+from modelgauge.reports.layout import Style
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
     """Read a time: a date, or a number of days or hours ago."""
-    from datetime import UTC, datetime, timedelta
 
     if value is None:
         return None
@@ -92,10 +93,6 @@ def runs(
 
 def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: datetime | None) -> bool:
     """Whether a run is wanted; one whose manifest is damaged is, unless a test or a SUT is named."""
-    from datetime import datetime
-    from fnmatch import fnmatchcase
-
-    from modelgauge.errors import RecordError
 
     if not (test or sut or since):
         return True
@@ -136,8 +133,6 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
 
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
-    from modelgauge.errors import RecordError
-    from modelgauge.reports.layout import Style
     from modelgauge.reports.runs_report import headline
     from modelgauge.runs.state import state_of
 
