@@ -149,10 +149,10 @@ def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how:
     for name in {**recorded, **computed}:
         one, other = recorded.get(name), computed.get(name)
         if one is None or other is None:
-            yield f"{name} is {_shown(one)} in the record, and {_shown(other)} {how}"
+            yield f"{name} is {_as_text(one)} in the record, and {_as_text(other)} {how}"
         elif not close(one, other):
             yield f"{name} is {one:.6g} in the record, and {other:.6g} {how}"
 
 
-def _shown(value: float | None) -> str:
+def _as_text(value: float | None) -> str:
     return "missing" if value is None else f"{value:.6g}"

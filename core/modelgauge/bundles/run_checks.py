@@ -93,7 +93,7 @@ def check_run(run: RunFolder) -> RunCheck:
     if not recorded.ended:
         became = "is going on" if recorded.going_on else "has not come to its end"
         made.unchecked.append(f"The run {became}: it has no {RECORD}, so there are no totals and no results.")
-    options, own_methods = _described(manifest)
+    options, own_methods = _options_and_methods(manifest)
     declared = Declared(
         annotators=frozenset(_names(manifest.get("annotators")) or record.annotators),
         chooses=record.sut_uid == GIVEN or "choose_annotators" in own_methods,
@@ -110,7 +110,7 @@ def check_run(run: RunFolder) -> RunCheck:
     return made
 
 
-def _described(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple[str, ...]]:
+def _options_and_methods(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple[str, ...]]:
     """The options of a run, and which methods its test defines itself; a session of pytest has options of its own."""
     try:
         described = WorkDescription.load(manifest)
@@ -209,7 +209,7 @@ def _check_results(
         made.add(f"the means of the items cannot be computed: {error.problem}")
         return
     own = "aggregate_measurements" in own_methods
-    compared = _compared(made, record)
+    compared = _comparable_parts(made, record)
     others = record.result.keys() - means.keys()
     for name, mean in means.items():
         found = record.result.get(name)
@@ -236,7 +236,7 @@ def _number_of_items(record: TestRecord) -> int | None:
     return counts.items if is_session and not record.cancelled else None
 
 
-def _compared(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
+def _comparable_parts(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
     """The parts of results that depend on nothing but what is there."""
     if made.redacted:  # which texts were equal, and so shared an answer, may not be known any more
         return _ESTIMATES[:2]

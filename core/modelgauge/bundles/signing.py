@@ -32,7 +32,7 @@ def sign(folder: Path, key: Path) -> None:
         )
     if done.returncode or not (folder / SIGNED_BY).is_file():
         raise UsageError(
-            f"`ssh-keygen` cannot sign with {key}: {_said(done) or 'it made no signature'}.",
+            f"`ssh-keygen` cannot sign with {key}: {_last_line(done) or 'it made no signature'}.",
             fix="Give a key that it can: ssh-keygen -t ed25519 -f FILE makes one.",
         )
 
@@ -75,7 +75,7 @@ def _key_of(folder: Path) -> str:
         return "It has a signature, which is not checked, since `ssh-keygen` is not installed."
     if done.returncode:
         raise BundleError(
-            f"The signature is not that of {BUNDLE}: {_said(done)}.",
+            f"The signature is not that of {BUNDLE}: {_last_line(done)}.",
             fix="Ask whoever sent it for the bundle again.",
         )
     key = _KEY.search(done.stdout.decode(errors="replace"))
@@ -115,7 +115,7 @@ def _ssh_keygen(
         return None
 
 
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
     """The last line that it wrote to stderr."""
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1].rstrip(".\r") if lines else ""

@@ -73,10 +73,10 @@ def explain(cache: ResponseCache, key: Key, texts: Mapping[str, str] | None = No
     if cache.get(key.digest) is not None:
         return Explanation(key=key.digest, hit=True, nearest=key.digest)
     texts = texts or {}
-    asked = _named(key.parts)
+    asked = _parts_by_name(key.parts)
     nearest: tuple[tuple[int, int], str, list[_Change]] | None = None
     for entry in cache.entries():
-        held = _named(entry.key.parts)
+        held = _parts_by_name(entry.key.parts)
         if held.get("role") == FOUND_OUT:
             continue
         changes = list(_changes(asked, held))
@@ -100,7 +100,7 @@ class _Change(NamedTuple):
     cached: Any
 
 
-def _named(parts: str) -> dict[str, Any]:
+def _parts_by_name(parts: str) -> dict[str, Any]:
     """The parts of a key by name; none where a text is the JSON of no key of ours."""
     try:
         values = json.loads(parts)
@@ -110,7 +110,7 @@ def _named(parts: str) -> dict[str, Any]:
 
 
 def _changes(asked: Any, cached: Any, path: Path = ()) -> Iterator[_Change]:
-    asked, cached = _untagged(asked), _untagged(cached)
+    asked, cached = _without_tag(asked), _without_tag(cached)
     if isinstance(asked, dict) and isinstance(cached, dict):
         for name in {**asked, **cached}:
             yield from _changes(asked.get(name, _ABSENT), cached.get(name, _ABSENT), (*path, name))
@@ -134,13 +134,13 @@ def _in_common(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _untagged(value: Any) -> Any:
+def _without_tag(value: Any) -> Any:
     """Remove the tag that `plain` puts beside a value to name its class."""
     if not isinstance(value, dict):
         return value
     for mark in ("$dict", "$tuple"):
         if mark in value:
-            return _untagged(value[mark])  # an identity was tagged before its key was made, and so has two
+            return _without_tag(value[mark])  # an identity was tagged before its key was made, and so has two
     tag = next((tag for tag in _TAGS if tag in value), None)
     if tag is None:
         return value
@@ -158,7 +158,7 @@ def _untagged(value: Any) -> Any:
 
 def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
     path, asked, cached = change
-    written, same = _written(change, texts)
+    written, same = _text_within(change, texts)
     return Difference(
         part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
         asked=None if asked is _ABSENT else asked,
@@ -168,11 +168,11 @@ def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
 
 
 def _distance(change: _Change, texts: Mapping[str, str]) -> int:
-    written, same = _written(change, texts)
+    written, same = _text_within(change, texts)
     return _OTHER_QUESTION if written and not same else 1
 
 
-def _written(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
+def _text_within(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
     """The name of the user's text that a part of the request contains, and whether the entry contains it too."""
     path, asked, cached = change
     if path[:1] == ("request",) and isinstance(asked, str):

@@ -146,7 +146,7 @@ class RemoteCache(ABC):
         """Return the stored entries of these keys; damaged entries are quarantined, and count as missing."""
         wanted, found = iter(digests), {}
         while group := list(islice(wanted, _GROUP)):
-            for entry in self._sound(self._do(partial(self.read, group))):
+            for entry in self._sound_entries(self._do(partial(self.read, group))):
                 if not was_redacted(entry.key.parts + entry.response):
                     found[entry.key.digest] = entry
         return found
@@ -225,7 +225,7 @@ class RemoteCache(ABC):
         after: str | None = ""
         while after is not None:
             values, after = self._do(partial(self.page, after))
-            for entry in self._sound(values):
+            for entry in self._sound_entries(values):
                 if not was_redacted(entry.key.parts + entry.response):
                     yield entry
 
@@ -259,7 +259,7 @@ class RemoteCache(ABC):
                     return work()
                 except self.errors as error:
                     if self._connected and not self.is_lost(error):
-                        raise self._refused(error) from error
+                        raise self._server_error(error) from error
                     self.disconnect()
                     if self._connected:
                         log.warning("The connection to the cache %s was lost; it is made again.", self.place)
@@ -268,7 +268,7 @@ class RemoteCache(ABC):
                         raise self._unreachable(error) from error
                 sleep(next(pauses, _PAUSES[-1]))
 
-    def _sound(self, values: Mapping[str, bytes]) -> Iterator[Entry]:
+    def _sound_entries(self, values: Mapping[str, bytes]) -> Iterator[Entry]:
         for digest, value in values.items():
             try:
                 yield unpack(digest, value.decode("utf-8"))
@@ -289,7 +289,7 @@ class RemoteCache(ABC):
             "committed is kept.",
         )
 
-    def _refused(self, error: Exception) -> CacheError:
+    def _server_error(self, error: Exception) -> CacheError:
         return CacheError(
             f"The cache {self.place} refuses: {_in_one_line(error)}.",
             fix="Correct that at its server; then run `modelgauge resume` or the same command again: what was "

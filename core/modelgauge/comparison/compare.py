@@ -103,7 +103,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
     if not pairs:
         raise RecordError(
             "No measurement is there on both sides: "
-            + "; ".join(f"{name}: {items_of(values)}" for name, values in _measured(runs).items())
+            + "; ".join(f"{name}: {items_of(values)}" for name, values in _measurements(runs).items())
             + ".",
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
@@ -146,7 +146,7 @@ def _sides(items: PairedItems) -> tuple[Mapping[str, object], Mapping[str, objec
     return items.baseline_values, items.candidate_values
 
 
-def _measured(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
+def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
     """What was measured of each system in the tests that are compared, by its label."""
     found: dict[str, Mapping[str, object]] = {}
     for items in runs.items:

@@ -73,7 +73,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     """
     before, after = items.baseline_values[name], items.candidate_values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
-    every = _Values(before, after, items.clusters, _declared(items, name, scored))
+    every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     direction = items.directions.get(name)
     known = {
         "test": items.test,
@@ -111,7 +111,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     )
 
 
-def _declared(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
+def _declared_range(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
     """The range that the runs declare; (0, 1) for right and wrong if they declare none."""
     if name in items.ranges:
         return items.ranges[name]

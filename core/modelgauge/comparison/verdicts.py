@@ -42,7 +42,7 @@ class FamilyVerdicts:
         verdict, amounts = self._finding(mean) or "cannot_tell", _Amounts(mean)
         average = f"on average over {len(mean.tests):,} tests"
         if verdict != "cannot_tell":
-            text = f"{self._found(mean, verdict, amounts)}, {average}.{self._unadjusted(mean)}"
+            text = f"{self._size_found(mean, verdict, amounts)}, {average}.{self._without_adjustment(mean)}"
         else:
             text = f"{self._whether(mean)}, {average}"
             if mean.stderr is None:
@@ -88,12 +88,12 @@ class FamilyVerdicts:
                 f"{row.candidate} is not worse than {self.baseline} by {amounts.in_full(margin.margin)} or more"
                 f"{amounts.between(margin.interval)}; whether it is better cannot be told."
             )
-        sentence = f"{self._found(row, verdict, amounts)}."
+        sentence = f"{self._size_found(row, verdict, amounts)}."
         if margin is not None and margin.equivalent:
             sentence += f" That is less than the margin of {amounts.in_full(margin.margin)}."
-        return sentence + self._unadjusted(row)
+        return sentence + self._without_adjustment(row)
 
-    def _found(
+    def _size_found(
         self, row: MeasurementComparison | MacroComparison, verdict: Verdict, amounts: "_Amounts"
     ) -> str:
         """How large a difference is that was found, as a positive number."""
@@ -128,7 +128,7 @@ class FamilyVerdicts:
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
         return f"{sentence}{self.of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
-    def _unadjusted(self, row: MeasurementComparison | MacroComparison) -> str:
+    def _without_adjustment(self, row: MeasurementComparison | MacroComparison) -> str:
         if self.family < 2 or row.interval is None:
             return ""
         return f" The interval is not adjusted for the {self.family:,} comparisons."

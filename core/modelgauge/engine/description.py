@@ -108,9 +108,9 @@ class WorkDescription(Frozen):
         test, respondent = work.test, work.respondent
         return cls(
             test_uid=test.uid,
-            test_initialization=_made(test),
+            test_initialization=_construction(test),
             sut_uid=respondent.uid,
-            sut_initialization=_made(respondent),
+            sut_initialization=_construction(respondent),
             sut_label=respondent.label,
             groups=dict(work.groups),
             dependency_versions=dict(work.dependency_versions),
@@ -156,15 +156,15 @@ class WorkDescription(Frozen):
 def annotators_of(work: Work) -> dict[str, Any]:
     """How the annotators of a work, and the SUTs that they ask, were made."""
     return {
-        "annotators": {name: _made(annotator) for name, annotator in work.annotators.items()},
+        "annotators": {name: _construction(annotator) for name, annotator in work.annotators.items()},
         "judges": {
-            name: {key: _made(judge) for key, judge in judges.items()}
+            name: {key: _construction(judge) for key, judge in judges.items()}
             for name, judges in work.judge_suts.items()
             if judges
         },
     }
 
 
-def _made(owner: Any) -> dict[str, Any]:
+def _construction(owner: Any) -> dict[str, Any]:
     made: dict[str, Any] = owner.initialization.model_dump(mode="json")
     return made

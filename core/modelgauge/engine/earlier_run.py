@@ -264,7 +264,7 @@ class RecordedAnswers(Answerer):
         """Compare the recorded answers with what the test asks now."""
         with _explaining_items(self._test_uid, self._run_id):
             for item in self._with_answers(make()):
-                self._check_prompts(item.item, self._taken(item.index))
+                self._check_prompts(item.item, self._take_record(item.index))
 
     def answered(
         self, items: Iterator[NumberedItem], number: int | None
@@ -314,7 +314,7 @@ class RecordedAnswers(Answerer):
         self, index: int, item: TestItem, answers: list[Answered], failed: Failed
     ) -> ItemRecord | None:
         """Take the answers from the journal; what failed at the SUT stays as it is."""
-        old = self._taken(index)
+        old = self._take_record(index)
         self._check_prompts(item, old)
         by_repeat = {
             n: [interaction for interaction in old.interactions if interaction.repeat == n]
@@ -341,7 +341,7 @@ class RecordedAnswers(Answerer):
             raise StageError("measure", self._test_uid, error)
         return None
 
-    def _taken(self, index: int) -> ItemRecord:
+    def _take_record(self, index: int) -> ItemRecord:
         return self._recorded.record(self._lines.pop(index))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:

@@ -169,7 +169,7 @@ class PairRun:
         return self.known, next(filter(None, troubles), "")
 
     @property
-    def _expected(self) -> int | None:
+    def _expected_number(self) -> int | None:
         """How many items the result is about; an unfinished run whose answers are measured has answers to fewer."""
         return self._worker.answerer.number(self.known)
 
@@ -178,7 +178,7 @@ class PairRun:
         """How many items the test has, where intervals are about these."""
         if not self.shared.options.finite:
             return None
-        return self._expected if self._sample is None else self._sample.total
+        return self._expected_number if self._sample is None else self._sample.total
 
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
@@ -261,16 +261,16 @@ class PairRun:
                 await self.shared.writer.room()
             clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
         self.shared.writer.append(
-            journal, line, lambda offset: self._committed(clean, offset, numbered_item.item)
+            journal, line, lambda offset: self._on_commit(clean, offset, numbered_item.item)
         )
 
-    def _committed(self, record: ItemRecord, offset: int, item: TestItem) -> None:
+    def _on_commit(self, record: ItemRecord, offset: int, item: TestItem) -> None:
         self.tally.count(record)
         self._index.add(record, offset, item)
         self.shared.observers.item_finished(self.folder.run_id, record)
 
     async def _aggregated(self) -> dict[str, Any]:
-        items = self._index.items(self._expected, self._population)
+        items = self._index.items(self._expected_number, self._population)
         if not len(items) and not self._index.in_part:
             return {}
         aggregate = self.work.test.aggregate_measurements

@@ -112,9 +112,9 @@ class Run:
             stack.push_async_callback(end_task, asyncio.create_task(self._keep_totals()))
             tasks = [asyncio.create_task(pair.run()) for pair in self._pairs]
             try:
-                await self._finished(tasks)
+                await self._finish(tasks)
             finally:
-                await self._ended(tasks)
+                await self._end_all(tasks)
             return await asyncio.gather(*tasks)
 
     async def _pair_run(self, work: Work, shared: Shared) -> PairRun:
@@ -143,7 +143,7 @@ class Run:
             targets,
             tallies,
             services=services,
-            unopened=self._unopened,
+            unopened=self._fail_to_open,
             failed=self._disk_failed,
         )
         async with pool as self._pool:
@@ -158,7 +158,7 @@ class Run:
                 )
             yield
 
-    def _unopened(self, target: Target, failure: RunStoppedError) -> None:
+    def _fail_to_open(self, target: Target, failure: RunStoppedError) -> None:
         for pair in self._pairs:
             if target in pair.targets:
                 pair.stop(failure)
@@ -178,7 +178,7 @@ class Run:
         services = self._board.services
         return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.gate])]
 
-    async def _finished(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
+    async def _finish(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
         """Wait for all pairs; after an interruption no call is sent, and calls under way get a few seconds."""
         try:
             await asyncio.wait(tasks)
@@ -198,7 +198,7 @@ class Run:
                 _, late = await asyncio.wait(late, timeout=self.options.grace)
             raise
 
-    async def _ended(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
+    async def _end_all(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
         """End all tasks, also where the wait for them was interrupted: the loop may live longer than the run."""
         if all(task.done() for task in tasks):
             return

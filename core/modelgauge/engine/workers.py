@@ -65,9 +65,9 @@ class Workers:
         self._idle += 1
         worker = asyncio.get_running_loop().create_task(self._work())
         self._tasks.add(worker)
-        worker.add_done_callback(self._ended)
+        worker.add_done_callback(self._on_end)
 
-    def _ended(self, worker: "asyncio.Task[None]") -> None:
+    def _on_end(self, worker: "asyncio.Task[None]") -> None:
         """Note the end of a worker; the pair waits for all of them, since each may have an item that is paid."""
         self._tasks.discard(worker)
         error = None if worker.cancelled() else worker.exception()

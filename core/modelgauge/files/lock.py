@@ -16,7 +16,7 @@ if sys.platform == "win32":
 
     _BEYOND = 2**40  # a byte that no journal reaches: a locked region cannot be read by others there
 
-    def _taken(file: IO[bytes]) -> bool:
+    def _try_lock(file: IO[bytes]) -> bool:
         file.seek(_BEYOND)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -24,13 +24,13 @@ if sys.platform == "win32":
             return False
         return True
 
-    def _freed(file: IO[bytes]) -> None:
+    def _unlock(file: IO[bytes]) -> None:
         file.seek(_BEYOND)
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
-    def _taken(file: IO[bytes]) -> bool:
+    def _try_lock(file: IO[bytes]) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -39,7 +39,7 @@ else:
             return True
         return True
 
-    def _freed(file: IO[bytes]) -> None:
+    def _unlock(file: IO[bytes]) -> None:
         with suppress(OSError):  # likewise
             fcntl.flock(file, fcntl.LOCK_UN)
 
@@ -65,7 +65,7 @@ def lock(path: Path, mode: str = "rb", patience: float = 0.0) -> IO[bytes] | Non
         with _opening:
             file = opened(path, mode)
             _files.add(file)
-            if _taken(file):
+            if _try_lock(file):
                 return file
         file.close()
         if monotonic() >= end:
@@ -90,11 +90,11 @@ class Turns:
 
     def begin(self) -> bool:
         """Take the lock; return False if somebody else holds it."""
-        return _taken(self._file)
+        return _try_lock(self._file)
 
     def end(self) -> None:
         """Release the lock, so that others can take it."""
-        _freed(self._file)
+        _unlock(self._file)
 
     def close(self) -> None:
         """Close the file, which ends a turn too."""

@@ -23,10 +23,10 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
         error: that `inspect.Signature.bind` raised.
         named: the names of the arguments that were passed by name.
     """
-    known, takes_any = _known(callee)
+    known, takes_any = _parameter_names(callee)
     unknown = [] if takes_any else [name for name in named if name not in known]
     if unknown:
-        return _unknown(callee, unknown[0], known)
+        return _unknown_argument(callee, unknown[0], known)
     suggestion = ""
     if "too many positional" in str(error):
         written: Any = callee.__init__ if isinstance(callee, type) else callee  # type: ignore[misc]  # as it is there
@@ -49,10 +49,10 @@ def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> Arg
         error: what the constructor raised.
         named: the names of the arguments that were passed by name.
     """
-    known, takes_any = _known(cls)
+    known, takes_any = _parameter_names(cls)
     for name in () if takes_any else named:
         if name not in known and f"unexpected keyword argument '{name}'" in str(error):
-            return _unknown(cls, name, known)
+            return _unknown_argument(cls, name, known)
     return None
 
 
@@ -82,7 +82,7 @@ def explains_arguments(target: T) -> T:
     return target
 
 
-def _unknown(cls: Callee, name: str, known: list[str]) -> ArgumentError:
+def _unknown_argument(cls: Callee, name: str, known: list[str]) -> ArgumentError:
     return _error(cls, f"there is no argument '{name}'", did_you_mean(name, known), known)
 
 
@@ -92,7 +92,7 @@ def _error(cls: Callee, problem: str, suggestion: str, known: list[str]) -> Argu
     )
 
 
-def _known(cls: Callee) -> tuple[list[str], bool]:
+def _parameter_names(cls: Callee) -> tuple[list[str], bool]:
     """The names that a constructor takes, with those that `**kwargs` hands on; and whether it takes any other.
 
     Of a method those of its signature.

@@ -77,11 +77,11 @@ class ResponseCodec:
             text = self._dump_declared(response)
         except PydanticSerializationError:  # its message is of pydantic's inner life
             why = "it is neither JSON nor what is declared" if bad is None else bad
-            raise self._refused(response, why) from None
+            raise self._refusal(response, why) from None
         except (ValueError, RecursionError) as error:
-            raise self._refused(response, str(error)) from None
+            raise self._refusal(response, str(error)) from None
         if text is None:
-            raise self._refused(response, f"{bad}, so JSON would change or refuse it")
+            raise self._refusal(response, f"{bad}, so JSON would change or refuse it")
         return text
 
     def _dump_declared(self, response: Any) -> str | None:
@@ -101,7 +101,7 @@ class ResponseCodec:
             try:
                 value = from_json(text, allow_inf_nan=False)
             except ValueError as error:
-                raise self._refused(text, str(error)) from None
+                raise self._refusal(text, str(error)) from None
             if self.kind is str and not isinstance(value, str):
                 raise self._of_other_kind(value)
             return value
@@ -115,7 +115,7 @@ class ResponseCodec:
         try:
             value = from_json(text)
         except ValueError as wrong:
-            return self._refused(text, str(wrong))
+            return self._refusal(text, str(wrong))
         lines = [line for line in error.errors(include_url=False) if line["loc"] not in ((), ("str",))]
         inside = ""
         if isinstance(value, dict | list) and lines:  # the branch of a union is no part of the value
@@ -131,7 +131,7 @@ class ResponseCodec:
             fix="Return that, or correct the method's return annotation.",
         )
 
-    def _refused(self, response: Any, why: str) -> InvalidResponseError:
+    def _refusal(self, response: Any, why: str) -> InvalidResponseError:
         wanted = "a JSON value or a pydantic model" if self.kind is Any else in_words(self.kind)
         return InvalidResponseError(
             f"{self.owner} returned {a_thing(response)} that JSON cannot hold: {why}.",
@@ -180,7 +180,7 @@ def _response_type(function: Callable[..., Any], cls: type) -> Any:
     annotations = getattr(function, "__annotations__", {})
     declared = annotations.get("return") if isinstance(annotations, dict) else None
     where = f"The return annotation of {cls.__qualname__}.{getattr(function, '__name__', 'evaluate')}"
-    kind = _awaited(_resolved(declared, getattr(function, "__globals__", {}), where))
+    kind = _awaited_type(_resolved(declared, getattr(function, "__globals__", {}), where))
     if kind is None or isinstance(kind, TypeVar):
         names = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
         kind = _resolved(_generic_argument(cls), names, f"The response type of {cls.__qualname__}")
@@ -200,14 +200,14 @@ def _resolved(declared: Any, names: dict[str, Any], where: str) -> Any:
     return None if found is type(None) else found
 
 
-def _awaited(kind: Any) -> Any:
+def _awaited_type(kind: Any) -> Any:
     """`Awaitable[X]` and `X | Awaitable[X]` stand for X."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Awaitable, Coroutine):
         return parts[-1]
     if origin in (typing.Union, types.UnionType):
         plain = tuple(part for part in parts if get_origin(part) not in (Awaitable, Coroutine))
-        return typing.Union[plain] if plain else _awaited(parts[0])  # noqa: UP007  of a tuple
+        return typing.Union[plain] if plain else _awaited_type(parts[0])  # noqa: UP007  of a tuple
     return kind
 
 

@@ -333,7 +333,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     def _annotate_plain(self, request: TestCase) -> Score | Awaitable[Score]:
         made = self.score(own_case(request))
-        return self._awaited(made) if inspect.isawaitable(made) else self._as_score(made)
+        return self._await_score(made) if inspect.isawaitable(made) else self._as_score(made)
 
     async def _annotate_async(self, request: TestCase) -> Score:
         if len(self._judges) < 2:
@@ -358,7 +358,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             _asked.reset(token)
         return score.replaced(cost=math.fsum(asked.costs)) if asked.costs and score.cost is None else score
 
-    async def _awaited(self, made: Awaitable[Score | float]) -> Score:
+    async def _await_score(self, made: Awaitable[Score | float]) -> Score:
         return self._as_score(await made)
 
     def _as_score(self, made: object) -> Score:

@@ -300,10 +300,10 @@ class JudgeMetric(Metric):
     async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
         size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await all_of([self._judged(judge, case, chunk) for chunk in chunks])
+        judged = await all_of([self._verdicts_of(judge, case, chunk) for chunk in chunks])
         return [verdict for verdicts in judged for verdict in verdicts]
 
-    async def _judged(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
+    async def _verdicts_of(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
         material = material_of(case, judge.shows)
         material |= {f"item[{place}]": item for place, item in enumerate(items, start=1)}
         shape = verdicts_shape(tuple(judge.verdicts), len(items), reasons=self.include_reason)

@@ -53,11 +53,11 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
     if isinstance(context, ConversationalTestCase):
         return context
     if isinstance(context, ConversationalGolden):
-        return _continued(context, prompt.prompt, completion)
+        return _continued_case(context, prompt.prompt, completion)
     fields = _fields(completion)
     if isinstance(context, LLMTestCase):
         same = all(getattr(context, name) == value for name, value in fields.items())
-        return context if same else context.replaced(**_checked(fields))
+        return context if same else context.replaced(**_checked_fields(fields))
     if isinstance(context, Golden):
         return context.to_test_case(**fields)
     held = _named_fields(context)
@@ -255,7 +255,7 @@ def _fields(completion: SUTCompletion) -> dict[str, Any]:
     return fields
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+def _checked_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """What a completion says, with the types of a test case."""
     case = LLMTestCase(input="", **fields)
     return {name: getattr(case, name) for name in fields}
@@ -271,7 +271,7 @@ def _named_fields(context: Any) -> dict[str, Any]:
     return {name: value for name, value in held.items() if name in known and value is not None}
 
 
-def _continued(
+def _continued_case(
     golden: ConversationalGolden, prompt: AnyPrompt, completion: SUTCompletion
 ) -> ConversationalTestCase:
     """A conversation continued by one completion and its metadata."""

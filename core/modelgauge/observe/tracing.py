@@ -122,7 +122,7 @@ def _observed(observation: Observation) -> Callable[..., Any]:
         return _answer(span, value)
 
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
-        return await _awaited(begin(args, kwargs), target(*args, **kwargs))
+        return await _await_in_span(begin(args, kwargs), target(*args, **kwargs))
 
     def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         return (yield from _steps(begin(args, kwargs), target(*args, **kwargs)))
@@ -137,7 +137,7 @@ def _observed(observation: Observation) -> Callable[..., Any]:
     return marked(functools.wraps(target)(wrapper), observation)
 
 
-async def _awaited(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
+async def _await_in_span(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
     with inside(span):
         value = await work
     return _answer(span, value)
@@ -148,7 +148,7 @@ def _answer(span: OpenSpan | None, value: Any) -> Any:
     if span is None:
         return value
     if inspect.iscoroutine(value):
-        return _awaited(span, value)
+        return _await_in_span(span, value)
     if inspect.isgenerator(value):
         return _steps(span, value)
     if inspect.isasyncgen(value):

@@ -32,7 +32,7 @@ def passed_of(record: TestRecord, name: str | None = None) -> str | None:
         name: the measurement with the threshold; None for all.
     """
     share = share_that_passed(record, name)
-    return None if share is None else _described(share)
+    return None if share is None else _share_text(share)
 
 
 def label_of(record: TestRecord, name: str, style: Style) -> str:
@@ -70,11 +70,11 @@ def why_not_passed(record: TestRecord) -> str | None:
     if share is None:
         return "nothing says whether its items passed all thresholds"
     if share.value < 1:
-        return f"{_described(share)} items passed all thresholds"
+        return f"{_share_text(share)} items passed all thresholds"
     for name in record.thresholds:  # of failed items it may be known that they are below one of several
         found = share_that_passed(record, name)
         if found is not None and found.n > share.n and found.value < 1:
-            return f"{_described(found)} items passed the threshold of {name}"
+            return f"{_share_text(found)} items passed the threshold of {name}"
     return None
 
 
@@ -88,5 +88,5 @@ def _share_of_items(record: TestRecord) -> Estimate | None:
     return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
 
 
-def _described(share: Estimate) -> str:
+def _share_text(share: Estimate) -> str:
     return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"

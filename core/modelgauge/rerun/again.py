@@ -75,7 +75,7 @@ def resume(
             asked then, and what the run has written stays as it is.
     """
     names = Names(test, sut, judge, dataset, metrics)
-    done = _continued(run, data_dir, names, options, do=_recorded)
+    done = _work_on_each(run, data_dir, names, options, do=_run_rest)
     return [folder.read_record() if record is None else record for folder, record in done]
 
 
@@ -95,7 +95,7 @@ def plan_resume(
     Nothing is sent, and nothing written. Arguments and errors are those of `resume`.
     """
     names = Names(test, sut, judge, dataset, metrics)
-    planned = _continued(run, data_dir, names, options, do=_planned)
+    planned = _work_on_each(run, data_dir, names, options, do=_plan_rest)
     return [plan for _, plan in planned if plan is not None]
 
 
@@ -177,10 +177,10 @@ def run_part(
     check_names(original, Names().with_options(options), "resume")
     options_of_part = {**original.described.options, "item_range": places}
     original.described = original.described.replaced(options=options_of_part)
-    return _ask_again(original, Names(), options, data_dir, continues=None, do=_recorded)
+    return _ask_again(original, Names(), options, data_dir, continues=None, do=_run_rest)
 
 
-def _continued(
+def _work_on_each(
     run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any], *, do: _Doing[T]
 ) -> Iterator[tuple[RunFolder, T | None]]:
     """The runs of a name, each with what was done with the rest of it; None for a complete run."""
@@ -265,7 +265,7 @@ def _rescore_one(
             original.check_dataset(made.test.dataset)
         return made if names.test else replace(made, groups=described.groups)
 
-    return _done(original, runner, names, goldens, work, do=_recorded)
+    return _done(original, runner, names, goldens, work, do=_run_rest)
 
 
 def _of_own(names: Names, original: OriginalRun) -> Names:
@@ -303,9 +303,9 @@ def _done(
         return do(runner, made, resolver)
 
 
-def _recorded(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
+def _run_rest(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
     return blocking(lambda: runner.do([work], resolver))[0]
 
 
-def _planned(runner: Runner, work: Work, _: Resolver) -> Plan:
+def _plan_rest(runner: Runner, work: Work, _: Resolver) -> Plan:
     return runner.plan_works([work])[0]

@@ -32,7 +32,7 @@ def check_names(run: OriginalRun, names: Names, verb: str, command: str = "") ->
         return
     if verb == "resume" and (folder.rescores() is not None or described.sut_uid == GIVEN):
         return  # which is refused for what it is
-    needed = list(_needed(run, names, verb))
+    needed = list(_needed_options(run, names, verb))
     lacking = _options(option for *option, is_given in needed if not is_given)
     trust = f"To trust all that lies there:\n  export {TRUSTED}={shlex.quote(str(real_path(folder.path)))}"
     whose = f"Run {folder.run_id} is not known to be your own"
@@ -54,7 +54,7 @@ def _options(named: Iterable[Sequence[str]]) -> str:
     return " ".join(f"{option} {shlex.quote(value)}" for option, value in named)
 
 
-def _needed(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple[str, str, bool]]:
+def _needed_options(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple[str, str, bool]]:
     """The options that stand for the names of a run that are used, and whether the caller gives them.
 
     A bare name of a test or metric means what is installed here, so that nothing of a stranger's is in it. For a data

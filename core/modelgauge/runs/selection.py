@@ -45,7 +45,7 @@ class Selection:
         """
         known: dict[str, None] = {}
         ids: list[str] = []
-        wanted = self._wanted(run, known, ids)
+        wanted = self._selected(run, known, ids)
         if self.sort is not None:
             name = self.sort.removeprefix("-")
             fewest = self.limit is not None
@@ -63,7 +63,7 @@ class Selection:
         for condition in self.conditions:
             condition.check_name(known, "measurements")
 
-    def _wanted(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
+    def _selected(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
         """The wanted items in the order of the test; all measurements are added to `known`, all ids to `ids`."""
         left = set(self.ids)
         for record in run.items().in_order():

@@ -216,10 +216,10 @@ def split_reasoning(raw: str) -> SplitText:
         else:
             break
     if block_start is not None:
-        return SplitText("", _joined([*thoughts, raw[block_start:]]), truncated=True)
+        return SplitText("", _joined_thoughts([*thoughts, raw[block_start:]]), truncated=True)
     if not thoughts:
         return SplitText(raw, None, truncated=False)
-    return SplitText(raw[answer_start:].strip(), _joined(thoughts), truncated=False)
+    return SplitText(raw[answer_start:].strip(), _joined_thoughts(thoughts), truncated=False)
 
 
 def _tags(raw: str) -> Iterator[tuple[bool, int, int]]:
@@ -233,5 +233,5 @@ def _tags(raw: str) -> Iterator[tuple[bool, int, int]]:
             yield not match[1], start, end
 
 
-def _joined(thoughts: list[str]) -> str:
+def _joined_thoughts(thoughts: list[str]) -> str:
     return "\n\n".join(stripped for thought in thoughts if (stripped := thought.strip()))

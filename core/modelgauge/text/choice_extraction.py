@@ -162,7 +162,7 @@ class _Completion:
         return _DENIAL.search(before) is not None or (is_word and _DENIED_KIND.search(before) is not None)
 
     def concluded(self) -> str | None:
-        return _agreed(set(self._conclusions()))
+        return _only_letter(set(self._conclusions()))
 
     def opened(self) -> str | None:
         lines = self.text.split("\n")
@@ -174,7 +174,7 @@ class _Completion:
             named = self._label(_end(_LEAD, self.text, 0), lower=False)
             if named is not None and not _VERB.match(self.text, named.end):
                 found.add(self._one(named))
-        return _agreed(found)
+        return _only_letter(found)
 
     def _conclusions(self) -> Iterator[str]:
         for match in _CONCLUSION.finditer(self.text):
@@ -245,7 +245,7 @@ class _Completion:
         return letter.upper() if letter.upper() in self.letters else ""
 
 
-def _agreed(found: set[str | None]) -> str | None:
+def _only_letter(found: set[str | None]) -> str | None:
     """The only letter found; empty if there are several, None if there is none."""
     return None if not found else found.pop() if len(found) == 1 else ""
 

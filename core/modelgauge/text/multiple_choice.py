@@ -172,7 +172,7 @@ def few_shot_prompt(
     """
     if k < 0:
         raise InvalidDataError(f"Cannot show {counted(k, 'example')}.", fix="Give k = 0 or more.")
-    others = (example for example in _drawn(examples, seed) if not _same(example, question))
+    others = (example for example in _permutation(examples, seed) if not _same(example, question))
     shots = list(islice(others, k))
     if len(shots) < k:
         raise InvalidDataError(
@@ -186,7 +186,7 @@ def few_shot_prompt(
     return "\n\n".join([*parts, format_question(question, style=style, heading=heading, suffix=suffix)])
 
 
-def _drawn(pool: Sequence[MultipleChoiceQuestion], seed: int) -> Iterator[MultipleChoiceQuestion]:
+def _permutation(pool: Sequence[MultipleChoiceQuestion], seed: int) -> Iterator[MultipleChoiceQuestion]:
     """A random permutation, drawn only as far as it is read (Fisher-Yates, the moved entries in a dict)."""
     generator = _generator(str(seed))
     moved: dict[int, int] = {}

@@ -137,13 +137,13 @@ class _Serving:
         """Work until there is no more."""
         works, options = self._made
         called = [callee for work in works for callee in work.called()]
-        async with Switchboard(options, called, self._broken, self._entrance) as board:
+        async with Switchboard(options, called, self._on_broken, self._entrance) as board:
             self._board = board
             for work, tally in zip(works, self._tallies, strict=True):
                 self._workers.append(await board.worker(work, tally))
                 self._targets.append(board.targets_of(work))
             board.services.writer.before_each_group(WorkerCounts(self._tallies, self._tell).tell)
-            self._tell("ready", await self._unopened())
+            self._tell("ready", await self._open_failures())
             try:
                 while (line := await inbox.next()) is not None:
                     kind, fields, body = unpacked(line)
@@ -153,7 +153,7 @@ class _Serving:
             finally:
                 await self._end_tasks()
 
-    async def _unopened(self) -> list[tuple[int, str, str]]:
+    async def _open_failures(self) -> list[tuple[int, str, str]]:
         """Open all objects; the numbers of those that cannot be opened, and why."""
         opened = [(target, await self._board.open(target)) for target in dict.fromkeys(self._all_targets())]
         return [(self._number(target), why.problem, why.fix) for target, why in opened if why is not None]
@@ -167,7 +167,7 @@ class _Serving:
     def _entrance(self, owner: Any, services: Services) -> RemoteAdmission:
         return RemoteAdmission(owner.uid, self._numbers[id(owner)], services, self._calls)
 
-    def _broken(self, error: ModelGaugeError) -> None:
+    def _on_broken(self, error: ModelGaugeError) -> None:
         self._tell("broken", error.problem, error.fix)
 
     def _hear(self, kind: str, fields: list[Any], body: bytes) -> None:
@@ -194,7 +194,7 @@ class _Serving:
         current_tally.set(self._tallies[work])
         try:
             made, _, answers = body.partition(TAB)
-            item = with_contexts(TestItem.model_validate_json(made), _loaded(classes))
+            item = with_contexts(TestItem.model_validate_json(made), _classes_named(classes))
             self._workers[work].answerer.take(index, answers)
             record = await self._workers[work].process(index, item)
         except ModelGaugeError as error:
@@ -227,7 +227,7 @@ class _Serving:
             await asyncio.wait(tasks, timeout=self._made.options.grace)
 
 
-def _loaded(classes: Any) -> Any:
+def _classes_named(classes: Any) -> Any:
     """The classes of contexts, by the names of their modules and their own."""
     return classes and tuple([None if cls is None else _class_of(*cls) for cls in classes])
 

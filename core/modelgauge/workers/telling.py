@@ -24,25 +24,25 @@ class WorkerCounts:
 
     def __init__(self, tallies: Sequence[Tally], tell: Tell) -> None:
         self._tallies, self._tell = tallies, tell
-        self._told = [_counted(tally) for tally in tallies]
+        self._told = [_counts_of(tally) for tally in tallies]
 
     def tell(self) -> None:
         """Send what was counted since the last time; called in the writer's thread alone."""
         for work, tally in enumerate(self._tallies):
-            now, before = _counted(tally), self._told[work]
+            now, before = _counts_of(tally), self._told[work]
             if now != before:
                 self._told[work] = now
-                self._tell("tally", work, [_grown(*each) for each in zip(now, before, strict=True)])
+                self._tell("tally", work, [_growth(*each) for each in zip(now, before, strict=True)])
 
 
-def _counted(tally: Tally) -> list[_Counts]:
+def _counts_of(tally: Tally) -> list[_Counts]:
     def of(calls: CallTally) -> _Counts:
         return calls.paid, calls.cached, frozenset(calls.metrics), dict(calls.unkept)
 
     return [of(calls) for calls in tally.calls]
 
 
-def _grown(now: _Counts, before: _Counts) -> list[Any]:
+def _growth(now: _Counts, before: _Counts) -> list[Any]:
     """What `CallTally.add` takes."""
     unkept = {name: number - before[3].get(name, 0) for name, number in now[3].items()}
     return [now[0] - before[0], now[1] - before[1], sorted(now[2] - before[2]), unkept]

@@ -148,11 +148,11 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
 def _row(sut: str, item: ItemRecord) -> dict[str, str | None]:
     prompts = [prompt_text(prompt.prompt) for prompt in item.test_item.prompts]
     answers = [completion.text for completion in first_answer(item)]
-    texts = {"prompt": _joined(prompts), "answer": _joined(answers)}
+    texts = {"prompt": _joined_texts(prompts), "answer": _joined_texts(answers)}
     return {"item_id": item.test_item.id, "sut": sut, **texts, "rater": None, "label": None}
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _joined_texts(texts: Sequence[str]) -> str:
     if len(texts) == 1:
         return texts[0]
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
@@ -188,7 +188,9 @@ def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
     return [
         rating
         for source in (labels if several else [labels])
-        for rating in (_rated(Path(source)) if _is_rated(source) else _ratings(_table(source, encoding_type)))
+        for rating in (
+            _rows_of_ratings(Path(source)) if _is_rated(source) else _ratings(_table(source, encoding_type))
+        )
     ]
 
 
@@ -196,7 +198,7 @@ def _is_rated(labels: Any) -> bool:
     return isinstance(labels, str | Path) and Path(labels).suffix.lower() == ".jsonl"
 
 
-def _rated(path: Path) -> Iterator[SheetRow]:
+def _rows_of_ratings(path: Path) -> Iterator[SheetRow]:
     """The ratings in a file of the workbench, which has the name of its run."""
     bytes_of_file(path)  # that it is there
     for rating in RatingsFile(path).in_force():

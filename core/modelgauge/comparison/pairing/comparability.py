@@ -46,7 +46,7 @@ def _test(record: TestRecord, other: TestRecord) -> Facts:
         return {"class": record.test_initialization.get("class_name")}
     is_same_data = record.dataset is not None and _data(record, other) == _data(other, record)
     name = {} if is_same_data else {"test": record.test_uid}  # the uid is that of a file, say
-    return {**name, **_made(record.test_initialization, _COMPARED_ELSEWHERE)}
+    return {**name, **_construction(record.test_initialization, _COMPARED_ELSEWHERE)}
 
 
 def _data(record: TestRecord, _: TestRecord) -> Facts:
@@ -57,13 +57,13 @@ def _data(record: TestRecord, _: TestRecord) -> Facts:
 def _judges(record: TestRecord, other: TestRecord) -> Facts:
     """How the annotators that both runs have, and the SUTs that these ask, were made, without their thresholds."""
     made = {
-        name: _made(annotator, _OF_THRESHOLDS)
+        name: _construction(annotator, _OF_THRESHOLDS)
         for name, annotator in record.annotators.items()
         if name in other.annotators
     }
     for name, asked in (record.judges or {}).items():
         known = (other.judges or {}).get(name, {})
-        made |= {f"{name} / {key}": _made(sut) for key, sut in asked.items() if key in known}
+        made |= {f"{name} / {key}": _construction(sut) for key, sut in asked.items() if key in known}
     return {f"{name}, {part}": value for name, parts in made.items() for part, value in parts.items()}
 
 
@@ -72,7 +72,7 @@ def _sut(record: TestRecord, other: TestRecord) -> Facts:
     if record.sut_uid == GIVEN:
         return {}
     is_same = record.sut_uid == other.sut_uid
-    return _made(record.sut_initialization, () if is_same else ("class", "cache_version"))
+    return _construction(record.sut_initialization, () if is_same else ("class", "cache_version"))
 
 
 def _options(record: TestRecord, other: TestRecord) -> Facts:
@@ -97,7 +97,7 @@ _FACTS: dict[str, Callable[[TestRecord, TestRecord], Facts]] = {
 """For each kind of difference what a record says, by name; the record that it is compared with comes second."""
 
 
-def _made(initialization: Facts, ignored: Iterable[str] = ()) -> dict[str, Any]:
+def _construction(initialization: Facts, ignored: Iterable[str] = ()) -> dict[str, Any]:
     """How an object was made; arguments without an exact JSON cannot be compared."""
     parts = {
         "class": initialization.get("class_name"),

@@ -49,9 +49,9 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
         repeated = [
             _shared_key(side, name, place)
             for side, own in zip((baseline, candidate), keys, strict=True)
-            if (place := _repeated(own)) is not None
+            if (place := _place_of_duplicate(own)) is not None
         ]
-        pairs = _joined(*keys)
+        pairs = _equal_places(*keys)
         if len(pairs[0]) and not repeated:
             return Pairing(name, *pairs)
         shared += repeated[:1] if len(pairs[0]) else []
@@ -61,7 +61,7 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
     raise _nothing_paired(baseline, candidate, match, shared)
 
 
-def _joined(
+def _equal_places(
     baseline: "NDArray[np.int64]", candidate: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
     """The places of equal keys, in the baseline's order."""
@@ -72,7 +72,7 @@ def _joined(
     return first[order], second[order]
 
 
-def _repeated(keys: "NDArray[np.int64]") -> int | None:
+def _place_of_duplicate(keys: "NDArray[np.int64]") -> int | None:
     """The place of an item that shares its key with another; None if there is none."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -114,7 +114,7 @@ def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: 
     samples = [side.run.record.sample for side in (baseline, candidate)]
     by = "id, source id, name or input" if match is None else KEYS.get(match, repr(match))
     if any(samples):
-        chosen = " and ".join(map(_chosen, samples))
+        chosen = " and ".join(map(_sample_text, samples))
         return RecordError(
             f"Runs {runs} have no item in common, by {by}: they measured {chosen}.",
             fix="Measure the same sample, by one --seed: a smaller one is then part of a larger one.",
@@ -125,7 +125,7 @@ def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: 
     )
 
 
-def _chosen(sample: Sample | None) -> str:
+def _sample_text(sample: Sample | None) -> str:
     return (
         "all items"
         if sample is None

@@ -181,7 +181,7 @@ class _Sides:
     def notes(self) -> Iterator[str]:
         """What a reader should know of the runs."""
         for side in self._read.values():
-            yield from _unfinished(side)
+            yield from _notes_of_unfinished(side)
         older = [side.run.record.run_id for side in self._read.values() if side.run.record.directions is None]
         if older:
             yield (
@@ -190,7 +190,7 @@ class _Sides:
             )
 
 
-def _unfinished(side: Side) -> Iterator[str]:
+def _notes_of_unfinished(side: Side) -> Iterator[str]:
     """Say of a run that did not come to its end what its items are worth."""
     run, record = side.run, side.run.record
     failure, items, left = record.failure, record.counts.items, record.counts.not_begun

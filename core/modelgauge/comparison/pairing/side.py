@@ -45,7 +45,7 @@ class Side:
     def __init__(self, run: RecordedRun, match: str | None = None, group: str | None = None) -> None:
         self.run = run
         self._columns = columns = ItemColumns(run.record, match, group)
-        offsets = array("q", _added(run, columns))
+        offsets = array("q", _add_items(run, columns))
         indices = np.frombuffer(columns.index, dtype=np.int64)
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
@@ -130,7 +130,7 @@ class Side:
         return held
 
 
-def _added(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
+def _add_items(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
     """Add all items of a run to columns, and where the line of each begins in the journal (without it, its number)."""
     if run.folder is None:
         for number, item in enumerate(run.record.iter_items()):

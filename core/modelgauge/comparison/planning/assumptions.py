@@ -109,7 +109,7 @@ def assumptions(
             "A plan is made from two runs, or from a rate, or from a standard deviation.",
             fix="Give --runs A B, --rate 0.7 or --stddev 0.3, and one of them only.",
         )
-    assumed = _given(options) if runs is None else _of_runs(*runs, options, data_dir)
+    assumed = _from_options(options) if runs is None else _of_runs(*runs, options, data_dir)
     if (options.repeats or 1) > 1 and assumed.within_variance is None:
         raise InvalidOptionError(
             f"It is not known how much {options.repeats} answers to one item vary.",
@@ -129,7 +129,7 @@ def assumptions(
     return assumed if options.effect is None else _fitting(assumed, options.effect)
 
 
-def _given(options: PlanOptions) -> Assumptions:
+def _from_options(options: PlanOptions) -> Assumptions:
     alike = options.correlation or 0.0
     if options.rate is not None:
         separate = 2 * options.rate * (1 - options.rate)

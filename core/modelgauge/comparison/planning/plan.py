@@ -159,7 +159,7 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
     items = assumed.items if effect is None else designs[0].items
     calls = (items or 0) * assumed.repeats
     repeated = partial(
-        _repeated, assumed, partial(detectable_difference, power=power, alpha=alpha, family=family)
+        _repeated_design, assumed, partial(detectable_difference, power=power, alpha=alpha, family=family)
     )
     repeats = _REPEATS if assumed.within_variance is not None else ()
     return ComparisonPlan(
@@ -224,7 +224,7 @@ def _design(assumed: Assumptions, options: PlanOptions, way: _Way) -> Comparison
     return ComparisonDesign(samples=samples, test=test, items=items, power=reached, gain=gain, loss=loss)
 
 
-def _repeated(
+def _repeated_design(
     assumed: Assumptions, detectable: Callable[[float], float], items: int, repeats: int
 ) -> RepeatedDesign:
     n = items * math.prod(1 - rate for rate in assumed.failure_rates) / assumed.design_effect

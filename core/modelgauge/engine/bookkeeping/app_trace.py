@@ -45,7 +45,7 @@ class AppReport(Frozen):
 
 def report_of(use: Use, response: Any) -> AppReport | None:
     """What the app reported in an attempt that was answered by a native response; None if nothing was observed."""
-    trace = _ended(use, response, None)
+    trace = _close_trace(use, response, None)
     if trace is None:
         return None
     case = trace.given_case()
@@ -64,11 +64,11 @@ def report_of(use: Use, response: Any) -> AppReport | None:
 
 def trace_until(use: Use, error: Exception) -> Trace | None:
     """What the app did until its attempt failed, also where it still does it; None if nothing was observed."""
-    trace = _ended(use, None, error)
+    trace = _close_trace(use, None, error)
     return None if trace is None else trace.frozen()
 
 
-def _ended(use: Use, response: Any, error: Exception | None) -> OpenTrace | None:
+def _close_trace(use: Use, response: Any, error: Exception | None) -> OpenTrace | None:
     trace = use.ended(response, error)
     is_empty = trace.root is use.root and len(trace.spans) == 1
     return None if is_empty and not (trace.is_updated or trace.root.is_updated) else trace

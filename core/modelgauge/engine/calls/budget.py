@@ -93,11 +93,11 @@ class Budget:
             RunStoppedError: a cap is reached.
         """
         if _is_spent(self.calls, self.max_calls):
-            raise _reached(counted(self.max_calls or 0, "call"), "--max-calls")
+            raise _cap_error(counted(self.max_calls or 0, "call"), "--max-calls")
         if _is_spent(self.tokens, self.max_tokens):
-            raise _reached(counted(self.max_tokens or 0, "token"), "--max-tokens-total")
+            raise _cap_error(counted(self.max_tokens or 0, "token"), "--max-tokens-total")
         if _is_spent(self.cost, self.max_cost):
-            raise _reached(f"${self.max_cost:g}", "--max-cost")
+            raise _cap_error(f"${self.max_cost:g}", "--max-cost")
 
     @property
     def is_reached(self) -> bool:
@@ -138,7 +138,7 @@ def _is_spent(spent: float, cap: float | None) -> bool:
     return cap is not None and spent >= cap * (1 - _NOISE)
 
 
-def _reached(what: str, option: str) -> RunStoppedError:
+def _cap_error(what: str, option: str) -> RunStoppedError:
     return RunStoppedError(
         f"The cap of {what} is reached.", fix=f"Raise {option}, and continue with `modelgauge resume`."
     )
@@ -239,13 +239,13 @@ class _Bucket:
             self._timer.cancel()
             self._timer = None
         self._leak()
-        while (self._given_up or self._beyond() <= 0) and self._waiting.next():
+        while (self._given_up or self._excess() <= 0) and self._waiting.next():
             self._under_way += 1
         if self._waiting and self._level > 0:  # else it is a call under way that is waited for
-            seconds = min(self._level, self._beyond()) / self._per_second
+            seconds = min(self._level, self._excess()) / self._per_second
             self._timer = self._loop.call_later(max(seconds, _LEAST_WAIT), self._admit)
 
-    def _beyond(self) -> float:
+    def _excess(self) -> float:
         """By how much another call would be too much."""
         usual = min(self._usual, self._most)
         return self._level + (self._under_way + 1) * usual - self._most

@@ -189,7 +189,7 @@ class Target:
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
-        return await self._paid(request, tally, 1)
+        return await self._pay(request, tally, 1)
 
     async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -205,7 +205,7 @@ class Target:
                 leased = first and await self.splitting.lease(first)
                 called = await self._unless_split(request, tally, split)
                 tally.paid += 1
-                text, called.response = self._stored(called.response)
+                text, called.response = self._text_to_store(called.response)
                 text = with_report(text, called.report)
                 if first is not None and self._is_first_of(split, request, called.response):
                     self._give_back(key)
@@ -216,7 +216,7 @@ class Target:
             else:
                 called = self._reread(text, key)
                 tally.cached += 1
-                self._landed(key)
+                self._end_flight(key)
         except BaseException as error:
             self._give_back(key)
             if called is not None:
@@ -237,10 +237,10 @@ class Target:
             SingleCompletionError: `split` is to be asked.
         """
         if split is None:
-            return await self._paid(request, tally)
+            return await self._pay(request, tally)
         self.splitting.check()
         try:
-            return await self._paid(request, tally, check=self.splitting.check)
+            return await self._pay(request, tally, check=self.splitting.check)
         except SingleCompletionError:
             self.splitting.learn()
             raise
@@ -261,15 +261,15 @@ class Target:
             self._give_back(key)
             return None
         # The flight stays until the row is committed: an identical call finds one or the other.
-        services.writer.put(Entry(key, text), lambda: self._landed(key))
+        services.writer.put(Entry(key, text), lambda: self._end_flight(key))
         return key.digest
 
     def _give_back(self, key: Key) -> None:
-        self._landed(key)
+        self._end_flight(key)
         if self.services.lookups is not None:
             self.services.lookups.give_back(key.digest)
 
-    def _landed(self, key: Key) -> None:
+    def _end_flight(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
     def _reread(self, text: str, key: Key) -> Called:
@@ -281,7 +281,7 @@ class Target:
             add_note(error, _KEPT % self.owner.uid)
             raise
 
-    def _stored(self, response: Any) -> tuple[str, Any]:
+    def _text_to_store(self, response: Any) -> tuple[str, Any]:
         """The text of a response for the cache, and the response as that text gives it back."""
         try:
             text = self.codec.dump(response)
@@ -292,9 +292,9 @@ class Target:
 
     def _revived(self, response: Any) -> Any:
         """A response that is not cached, in the form that the cache would give back."""
-        return response if self.codec.comes_back(response) else self._stored(response)[1]
+        return response if self.codec.comes_back(response) else self._text_to_store(response)[1]
 
-    async def _paid(
+    async def _pay(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
     ) -> Called:
         """Send the request until it is answered, or no further attempt is worth it.

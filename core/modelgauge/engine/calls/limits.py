@@ -211,7 +211,7 @@ class AdaptiveLimiter(Limiter):
         if self._rest > 0:
             self._rest -= ended.seen
         elif grows and not self._would_time_out(ended) and ended.errors <= ended.seen * _MOST_ERRORS:
-            self._change(min(self.most, self._grown(ended)), "saturated")
+            self._change(min(self.most, self._larger_limit(ended)), "saturated")
         # Never upwards: the places that it grows by would be taken for the server's way.
         self._accepted -= max(0.0, self._accepted - ended.share) / 10
         if self._accepted < _LEAST_ACCEPTED:
@@ -220,13 +220,13 @@ class AdaptiveLimiter(Limiter):
 
     def _would_time_out(self, ended: "_Round") -> bool:
         """Whether calls wait in the server already, and would wait too long if there were more."""
-        return self._waits(ended) and ended.latency * self._grown(ended) / self.limit > self._patience
+        return self._waits(ended) and ended.latency * self._larger_limit(ended) / self.limit > self._patience
 
     def _waits(self, ended: "_Round") -> bool:
         """Whether calls wait in the server."""
         return ended.latency > _WAITING * self._shortest
 
-    def _grown(self, ended: "_Round") -> int:
+    def _larger_limit(self, ended: "_Round") -> int:
         if not self._slow_start:
             return self.limit + max(1, self.limit // 10)
         # In time even for a server that works on one call at a time, for all that the first calls show.

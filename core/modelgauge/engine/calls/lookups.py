@@ -106,7 +106,7 @@ class Lookups:
             if lookup.future is None or lookup.future.done():
                 continue
             if error is not None:
-                lookup.future.set_exception(_stopped(error))
+                lookup.future.set_exception(_stop_error(error))
             elif lookup.asked_by is None or lookup.found is not None:
                 lookup.future.set_result(lookup.found)
             else:
@@ -116,7 +116,7 @@ class Lookups:
         """Look again in a while, as long as the patience lasts; say once why nothing happens."""
         waited = self._loop.time() - lookup.begun
         if waited > self._patience:
-            future.set_exception(_never_came(process, self._patience))
+            future.set_exception(_timeout_error(process, self._patience))
             return
         if waited > _LONG and not self._has_warned:
             self._has_warned = True
@@ -124,7 +124,7 @@ class Lookups:
         self._loop.call_later(_PAUSE, self._thread.submit, lookup)
 
 
-def _never_came(process: str, seconds: float) -> CallTimeoutError:
+def _timeout_error(process: str, seconds: float) -> CallTimeoutError:
     return CallTimeoutError(
         f"Process {process}, which shares the cache, is asking it, and had no answer within {seconds:g} s.",
         fix="Let that process go on, or end it; then run the same command again. To wait longer, raise --call-timeout "
@@ -132,7 +132,7 @@ def _never_came(process: str, seconds: float) -> CallTimeoutError:
     )
 
 
-def _stopped(error: Exception) -> RunStoppedError:
+def _stop_error(error: Exception) -> RunStoppedError:
     """A cache that fails is no item's own failure: it ends the run."""
     if isinstance(error, ModelGaugeError):
         stopped = RunStoppedError(error.problem, fix=error.fix)

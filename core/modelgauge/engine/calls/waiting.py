@@ -114,7 +114,7 @@ class Server:
         if not self.is_down():  # it was reached or given up meanwhile
             self.leave()
         elif self._is_trying():
-            self._timer = asyncio.get_running_loop().call_later(_CONNECTED, self._reached)
+            self._timer = asyncio.get_running_loop().call_later(_CONNECTED, self._wake_all)
 
     def _pause(self) -> float:
         if self._since is None:
@@ -147,12 +147,12 @@ class Server:
         if self._since is None or begun > self._since:
             self.answers += 1
             self.limited, self.limited_since = max(0, self.limited - 1), math.inf
-            self._reached()
+            self._wake_all()
 
     def found(self) -> None:
         """Record a failed call that had reached the server."""
         if self._is_trying():
-            self._reached()
+            self._wake_all()
 
     def limits(self, before: int, now: float) -> int:
         """Count a call that a rate limit refused, and return the count.
@@ -195,7 +195,7 @@ class Server:
         self._since = None
         self._pass_on()
 
-    def _reached(self) -> None:
+    def _wake_all(self) -> None:
         """Wake all calls that wait for the server: one of them has found it."""
         if self._since is None:
             return

@@ -110,7 +110,7 @@ def behind_the_name(option: str) -> str | None:
         option: such as `--ray-address` or `--gpus-per-worker`.
     """
     first, _, rest = option.lstrip("-").partition("-")
-    known = _announced()
+    known = _entry_points()
     if first in known and rest:
         name, own = first, rest
     elif known and rest == "per-worker":
@@ -120,7 +120,7 @@ def behind_the_name(option: str) -> str | None:
     return f"Options of an executor stand behind its name: --executor '{name}?{own}=VALUE'"
 
 
-def _announced() -> dict[str, Any]:
+def _entry_points() -> dict[str, Any]:
     """The entry points of executors, by name."""
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
     return {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
@@ -128,7 +128,7 @@ def _announced() -> dict[str, Any]:
 
 def _of_plugin(name: str) -> Callable[..., Executor]:
     """The class of an executor that a plugin announces."""
-    known = _announced()
+    known = _entry_points()
     if name not in known:
         names = [LOCAL, PROCESSES, *sorted(known)]
         raise InvalidOptionError(

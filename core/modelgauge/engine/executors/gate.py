@@ -173,7 +173,7 @@ class _Visit:
         before = current_tally.set(self._gate.tallies[self._call.work])
         try:
             if self._admission.enter_at_once():
-                self._sent()
+                self._on_sent()
             else:
                 self._events = asyncio.Queue()
                 self.task = asyncio.get_running_loop().create_task(self._stand())
@@ -214,7 +214,7 @@ class _Visit:
         except RunStoppedError as error:
             self._refuse(error)
             return
-        self._sent()
+        self._on_sent()
         left: list[Any] = [None, 0.0, False]
         try:
             while (event := await self._events.get())[0] != "left":
@@ -226,7 +226,7 @@ class _Visit:
     def _refuse(self, error: RunStoppedError) -> None:
         self._tell("refuse", self._call.number, error.problem, error.fix)
 
-    def _sent(self) -> None:
+    def _on_sent(self) -> None:
         self._begun, self._answers = self._gate.clock(), self._admission.server.answers
         self._gate.begun[self] = self._begun
         self._tell("go", self._call.number, self._answers)

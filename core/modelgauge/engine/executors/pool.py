@@ -68,15 +68,15 @@ class Pool:
         self._staff: list[asyncio.Task[None]] = []
         self._heard: dict[str, Callable[[RemoteWorker, list[Any], bytes], None]] = {
             "ready": self._ready,
-            "refused": self._refused,
+            "refused": self._on_refused,
             "record": self._record,
-            "stopped": self._stopped,
+            "stopped": self._on_stopped,
             "tally": self._tally,
             "enter": self._enter,
-            "withdraw": self._withdrawn,
+            "withdraw": self._on_withdrawn,
             "settle": self._settle,
-            "reported": self._reported,
-            "broken": self._broken,
+            "reported": self._on_report,
+            "broken": self._on_broken,
             "log": self._log,
             **{kind: partial(self._of_call, kind) for kind in ("note", "failed", "limited", "left")},
         }
@@ -250,7 +250,7 @@ class Pool:
         ):
             self._begun.set_result(None)
 
-    def _refused(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_refused(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         problem, fix = fields
         raise UsageError(f"{worker.link.name} cannot take part: {problem}", fix=fix)
 
@@ -259,7 +259,7 @@ class Pool:
         if item is not None and not item.record.done():
             item.record.set_result(body + END)
 
-    def _stopped(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_stopped(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         work, index, problem, fix = fields
         item = worker.done(work, index)
         if item is not None and not item.record.done():
@@ -274,7 +274,7 @@ class Pool:
     def _enter(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         worker.visits.enter(*fields)
 
-    def _withdrawn(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_withdrawn(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         worker.visits.withdraw(fields[0])
 
     def _of_call(self, kind: str, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
@@ -285,12 +285,12 @@ class Pool:
         del worker
         self.gate.settle(*fields)
 
-    def _reported(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_report(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         work, notes = fields
         if not worker.reports[work].done():
             worker.reports[work].set_result(notes)
 
-    def _broken(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_broken(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         problem, fix = fields
         self._failed(RunStoppedError(f"{worker.link.name}: {problem}", fix=fix))
 

@@ -164,15 +164,15 @@ class Asking(Answerer):
         """Ask all prompts at once."""
         del index
         if self.reduce.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
-            answers.append(await self._answered(item.prompts[0], 0))
+            answers.append(await self._ask_at_stage(item.prompts[0], 0))
             return None
         questions = [(prompt, repeat) for repeat in range(self.reduce.repeats) for prompt in item.prompts]
-        results = await all_done([self._answered(*question) for question in questions])
+        results = await all_done([self._ask_at_stage(*question) for question in questions])
         answers.extend(result for result in results if isinstance(result, Answered))
         note_failed([repeat for _, repeat in questions], results, failed, self.reduce)
         return None
 
-    async def _answered(self, prompt: PromptWithContext, repeat: int) -> Answered:
+    async def _ask_at_stage(self, prompt: PromptWithContext, repeat: int) -> Answered:
         with AtStage("sut", self.uid):
             return await self.ask(prompt, repeat)
 

@@ -63,7 +63,7 @@ class ItemWorker:
         failed: Failed = {}
         try:
             ended = await self.answerer.answer(index, item, answers, failed)
-            return ended or await self._judged(index, item, answers, failed)
+            return ended or await self._judge(index, item, answers, failed)
         except StageError as failure:
             return _failed(index, item, answers, failure)
         except (RunStoppedError, RecordError):
@@ -71,7 +71,7 @@ class ItemWorker:
         except Exception as error:  # noqa: BLE001  a defect, of ours or of an author's object, ends no other item
             return _failed(index, item, answers, StageError("measure", self.measurer.uid, error))
 
-    async def _judged(
+    async def _judge(
         self, index: int, item: TestItem, answers: Sequence[Answered], failed: Failed
     ) -> ItemRecord:
         """Annotate and measure answers, except those of failed repeats.
@@ -141,7 +141,7 @@ class ItemWorker:
             (answered, place, name)
             for answered in answers
             for place in range(len(answered.annotations))
-            for name in (self.annotators if self.chosen is None else self._chosen(answered.prompt))
+            for name in (self.annotators if self.chosen is None else self._chosen_annotators(answered.prompt))
         ]
         annotations = await all_done([self._annotate(*spot) for spot in places])
         for (answered, place, name), annotation in zip(places, annotations, strict=True):
@@ -152,7 +152,7 @@ class ItemWorker:
                 answered.annotation_keys[place][name] = key
         note_failed([answered.repeat for answered, _, _ in places], annotations, failed, self.reduce)
 
-    def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
+    def _chosen_annotators(self, prompt: PromptWithContext) -> Collection[str]:
         with AtStage("annotator", self.measurer.uid):
             return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
 
@@ -180,12 +180,12 @@ class ItemWorker:
         if self.reduce.repeats == 1:
             return await self.measurer.measure(_of_repeat(0, item, interactions)), ()
         left = [repeat for repeat in range(self.reduce.repeats) if repeat not in failed]
-        results = await all_done([self._measured(_of_repeat(repeat, item, interactions)) for repeat in left])
+        results = await all_done([self._measure(_of_repeat(repeat, item, interactions)) for repeat in left])
         note_failed(left, results, failed, self.reduce)
         several: list[Measured] = [result for result in results if isinstance(result, Measured)]
         return joined(several, self.reduce), tuple(measured.values for measured in several)
 
-    async def _measured(self, answered: TestItemAnnotations) -> Measured:
+    async def _measure(self, answered: TestItemAnnotations) -> Measured:
         with AtStage("measure", self.measurer.uid):
             return await self.measurer.measure(answered)
 

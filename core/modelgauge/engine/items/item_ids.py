@@ -72,7 +72,7 @@ class Ids:
             DefinitionError: the author gave one id to two items.
         """
         if item.id is None:
-            return item.replaced(id=self._derived(derived_id(item)))
+            return item.replaced(id=self._derived_name(derived_id(item)))
         if not self._taken.add(item.id):
             raise DefinitionError(
                 f"Test '{self._test_uid}' has two items with the id '{item.id}'.",
@@ -87,7 +87,7 @@ class Ids:
         """Free the memory, once all items are made."""
         self._taken = DigestSet()
 
-    def _derived(self, name: str) -> str:
+    def _derived_name(self, name: str) -> str:
         if self._taken.add(name):
             return name
         self.repeated += 1

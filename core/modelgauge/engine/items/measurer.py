@@ -56,8 +56,8 @@ class Measurer:
         """
         test = self._test
         if test.measure_in_thread:
-            return self._judged(await self._in_thread(test.measure_quality, item))
-        return self._judged(self._pace.of(test.measure_quality, item))
+            return self._with_verdicts(await self._in_thread(test.measure_quality, item))
+        return self._with_verdicts(self._pace.of(test.measure_quality, item))
 
     async def measure_in_part(self, item: TestItemAnnotations) -> Measured:
         """Call `measure_in_part`; measurements that it leaves out are missing, and thresholds are not compared.
@@ -67,8 +67,8 @@ class Measurer:
         """
         test = self._test
         if test.measure_in_thread:
-            return self._checked(await self._in_thread(test.measure_in_part, item))
-        return self._checked(of_author(test.measure_in_part, item))
+            return self._checked_numbers(await self._in_thread(test.measure_in_part, item))
+        return self._checked_numbers(of_author(test.measure_in_part, item))
 
     @cached_property
     def _places(self) -> asyncio.Semaphore:
@@ -80,14 +80,14 @@ class Measurer:
         async with self._places:
             return await in_thread(lambda: method(item), "measure")
 
-    def _judged(self, raw: Any) -> Measured:
-        measured = self._checked(raw)
+    def _with_verdicts(self, raw: Any) -> Measured:
+        measured = self._checked_numbers(raw)
         if not self._test.thresholds:
             return measured
         passed = judged(self._test.thresholds, measured.values)
         return Measured({**measured.values, **passed}, (*measured.binary, *passed))
 
-    def _checked(self, raw: Any) -> Measured:
+    def _checked_numbers(self, raw: Any) -> Measured:
         test = self._test
         if type(raw) is not dict and not isinstance(raw, Mapping):
             raise InvalidDataError(

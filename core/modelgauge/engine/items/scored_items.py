@@ -81,7 +81,7 @@ class JournalIndex:
             item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
         if self.is_asked:
-            self.prompts.extend([self._asked(prompt.prompt) for prompt in item.prompts])
+            self.prompts.extend([self._question_hash(prompt.prompt) for prompt in item.prompts])
         if isinstance(record, TestItemRecord):
             self._add_measured(record, offset, item)
             return
@@ -106,7 +106,7 @@ class JournalIndex:
         self._shares.append(self._share_failed(record))
         self.columns.add(index, record.measurements, record.binary)
 
-    def _asked(self, prompt: AnyPrompt) -> int:
+    def _question_hash(self, prompt: AnyPrompt) -> int:
         """A hash of a prompt, as it is asked: good for this process."""
         asked = prompt if self._over is None else prompt.with_options(self._over)
         if isinstance(asked, TextPrompt) and asks_nothing(asked.options):  # nearly always
@@ -215,14 +215,14 @@ class JournaledItems(MeasuredItems):
 
     def __iter__(self) -> Iterator[MeasuredTestItem]:
         offsets = (self._index.measured_offsets[place] for place in self._order)
-        return map(self._measured, records_at(self._index.path, offsets))
+        return map(self._measured_item, records_at(self._index.path, offsets))
 
     def _item(self, index: int) -> MeasuredTestItem:
         offset = self._index.measured_offsets[self._order[index]]
         (record,) = records_at(self._index.path, [offset])
-        return self._measured(record)
+        return self._measured_item(record)
 
-    def _measured(self, record: ItemRecord) -> MeasuredTestItem:
+    def _measured_item(self, record: ItemRecord) -> MeasuredTestItem:
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":

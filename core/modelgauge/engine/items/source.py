@@ -98,10 +98,10 @@ def chosen(
     made = test.make_test_items(dependencies)
     items = numbered(made, ids, test.uid)
     if options.cluster is not None:
-        items = _clustered(items, options.cluster, test.uid)
+        items = _with_field(items, options.cluster, test.uid)
     number = total = len(made) if isinstance(made, Sized) else None
     if options.max_test_items is not None:
-        few = sample(_counted(items, test.uid), options.max_test_items, options.seed)
+        few = sample(_warning_when_slow(items, test.uid), options.max_test_items, options.seed)
         items, number, total = iter(few), len(few), len(ids)
     if options.item_range is not None:
         start, stop = options.item_range
@@ -125,7 +125,7 @@ def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], op
         log.debug("The items of '%s' cannot be made.", test.uid, exc_info=True)
 
 
-def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
+def _with_field(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
     """The items, once one of the first has the field: a wrong name is an error before anything is asked."""
     first = list(islice(items, _FIRST_CHUNK))
     if first and all(field_of(item.item, field) is None for item in first):
@@ -173,7 +173,7 @@ def _parts_of(context: Any) -> list[Mapping[str, Any]]:
 _FURTHER_FIELDS = ("custom_column_key_values", "metadata", "additional_metadata")
 
 
-def _counted(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:
+def _warning_when_slow(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:
     """The items; a warning says how many were read where that takes long."""
     due = monotonic() + (wait := _LONG)
     for number, item in enumerate(items, start=1):

@@ -73,10 +73,10 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         redact: takes secrets out of a JSON text.
     """
     try:
-        written = _written(record)
+        written = _json_of(record)
     except Exception as error:  # noqa: BLE001  whatever an author's object raises when it is written
         record = _writable(record, test_uid, error)
-        written = _written(record)
+        written = _json_of(record)
     clean = redact(written)
     if clean != written or was_redacted(written):
         item = record.test_item
@@ -86,11 +86,11 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         redacted = item_from_json(clean.encode("utf-8"), "The record of an item")
         is_redacted = record.redacted or _answers(written) != _answers(clean)
         record = redacted.replaced(digests=digests, redacted=is_redacted)
-        clean = _written(record)
+        clean = _json_of(record)
     return record, clean.encode("utf-8") + b"\n"
 
 
-def _written(record: ItemRecord) -> str:
+def _json_of(record: ItemRecord) -> str:
     """The JSON of a record, in which an interaction names its prompt by the place in the item."""
     prompts = record.test_item.prompts
     fields = {

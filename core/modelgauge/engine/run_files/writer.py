@@ -70,7 +70,7 @@ class Writer:
         self._room = WaitingLine()
         self._before: list[Callable[[], None]] = []
         self._thread: BatchThread[_Job] = BatchThread(
-            "writer", self._write, self._written, closing=close_cache, linger=_LINGER
+            "writer", self._write, self._on_written, closing=close_cache, linger=_LINGER
         )
 
     def before_each_group(self, count: Callable[[], None]) -> None:
@@ -151,7 +151,7 @@ class Writer:
         for journal, lines in together.items():
             journal.append(b"".join(lines))
 
-    def _written(self, group: list[_Job], error: Exception | None) -> None:
+    def _on_written(self, group: list[_Job], error: Exception | None) -> None:
         self._pending -= len(group)
         self._bytes -= sum([job.size for job in group])
         for job in group:

@@ -71,13 +71,13 @@ def _add_answers(answers: dict[str, str | None], page: Page) -> None:
             return
         if equal >= _ALIKE * max(len(first), len(second)):
             marked = f"[-{baseline}-] {{+{candidate}+}}"
-            _add_text(marked, "".join(_marked(pieces)), page)
+            _add_text(marked, "".join(_marked_text(pieces)), page)
             return
     for label, answer in answers.items():
         _add_text(label, "(no answer)" if answer is None else answer or "(empty)", page)
 
 
-def _marked(pieces: Iterable[Piece]) -> Iterator[str]:
+def _marked_text(pieces: Iterable[Piece]) -> Iterator[str]:
     for kind, text in pieces:
         opening, closing = _BRACKETS[kind]
         yield f"{opening}{ends(text, _MOST_EQUAL if kind == 'equal' else _MOST)}{closing}"

@@ -64,7 +64,7 @@ def _goal(plan: ComparisonPlan) -> str:
 
 def _add_designs(plan: ComparisonPlan, page: Page) -> None:
     designs, items = plan.designs, plan.assumed.items
-    alike = all(_found(design.gain) == _found(design.loss) for design in designs)
+    alike = all(_effect_text(design.gain) == _effect_text(design.loss) for design in designs)
     cells: dict[str, Callable[[ComparisonDesign], str]] = {
         "Design": lambda design: _DESIGNS[design.samples, design.test]
     }
@@ -73,14 +73,14 @@ def _add_designs(plan: ComparisonPlan, page: Page) -> None:
     if plan.effect is not None and items:
         cells["power"] = lambda design: f"{design.power or 0.0:.2f}"
     if items:
-        cells["finds" if alike else "finds a gain of"] = lambda design: _found(design.gain)
+        cells["finds" if alike else "finds a gain of"] = lambda design: _effect_text(design.gain)
     if items and not alike:
-        cells["a loss of"] = lambda design: _found(design.loss)
+        cells["a loss of"] = lambda design: _effect_text(design.loss)
     rows = [[cell(design) for cell in cells.values()] for design in designs]
     page.add_table(rows, [*cells], folds={"Design": 20}, right=[*cells][1:])
 
 
-def _found(effect: float | None) -> str:
+def _effect_text(effect: float | None) -> str:
     return "none" if effect is None else figure(float(f"{effect:.3g}"))
 
 
@@ -111,7 +111,7 @@ def _add_repeats(rows: Sequence[RepeatedDesign], page: Page) -> None:
             f"{design.repeats:,}",
             f"{design.calls:,}",
             f"{design.stderr:.3g}",
-            _found(design.detectable),
+            _effect_text(design.detectable),
         ]
         + [dollars(design.cost_usd)] * (design.cost_usd is not None)
         for design in rows

@@ -38,8 +38,8 @@ def text_difference(first: str, second: str) -> list[Piece]:
         before, after = ones[start : len(ones) - end], others[start : len(others) - end]
         if comparable := len(before) * len(after) <= _MOST:
             break
-    changed = _compared(before, after) if comparable else _replaced(before, after)
-    return _joined([("equal", ones[:start]), *changed, ("equal", ones[len(ones) - end :])])
+    changed = _compared_parts(before, after) if comparable else _replaced(before, after)
+    return _joined_pieces([("equal", ones[:start]), *changed, ("equal", ones[len(ones) - end :])])
 
 
 def _common(ones: Sequence[str], others: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def _common(ones: Sequence[str], others: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others, strict=False)))
 
 
-def _compared(before: Sequence[str], after: Sequence[str]) -> Iterable[_Part]:
+def _compared_parts(before: Sequence[str], after: Sequence[str]) -> Iterable[_Part]:
     for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         same: list[_Part] = [("equal", before[i:j])]
         yield from same if tag == "equal" else _replaced(before[i:j], after[k:m])
@@ -57,7 +57,7 @@ def _replaced(before: Sequence[str], after: Sequence[str]) -> list[_Part]:
     return [("removed", before), ("added", after)]
 
 
-def _joined(parts: Iterable[_Part]) -> list[Piece]:
+def _joined_pieces(parts: Iterable[_Part]) -> list[Piece]:
     """Pieces of text: empty pieces are left out, and neighbours of a kind are joined."""
     pieces = [(kind, "".join(words)) for kind, words in parts if words]
     return [

@@ -61,7 +61,7 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         "facts": [(label, text) for label, text in known if label not in ("differs", "note")],
         "differs": [text for label, text in known if label == "differs"],
         "notes": [text for label, text in known if label == "note"],
-        "compared": list(_compared(comparison, runs)),
+        "compared": list(_comparison_views(comparison, runs)),
         "others": len(others),
         "other_tests": _listed_tests(others),
     }
@@ -226,7 +226,7 @@ def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _compared(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
+def _comparison_views(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
     """The comparisons whose items are on the page: the place of each, its name, and the numbers of its two runs."""
     numbers = {id(run): number for number, run in enumerate(runs)}
     rows = comparison.comparisons

@@ -106,7 +106,7 @@ class Row(NamedTuple):
             answer,
             expected_text(contexts),
             {name: label for name, label in labels.items() if label not in (question, answer)},
-            _used(times, usages),
+            _usage(times, usages),
             record.get("binary") or (),
             min((began for began, _ in times), default=None),
             [_failure(failure) for failure in failures],
@@ -312,7 +312,7 @@ def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
         yield time[0], time[1]
 
 
-def _used(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _usage(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """What an item took: the seconds of its longest answer, and what its SUT reported."""
     found = {SECONDS: max(seconds for _, seconds in times)} if times else {}
     for usage in usages:

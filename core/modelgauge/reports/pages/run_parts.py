@@ -164,7 +164,7 @@ def _distributions(table: ItemTable) -> Part | None:
     for name, values in table.measured.items():
         known = sorted(value for value in values if not math.isnan(value))
         if len(set(known)) > _FEW:
-            charts.append((name, _drawn(known)))
+            charts.append((name, _histogram(known)))
             words.append(
                 f"{name} {figure(known[0])} to {figure(known[-1])}, median {figure(_percentile(known, 50))}"
             )
@@ -176,10 +176,10 @@ def _distributions(table: ItemTable) -> Part | None:
 
 def _latency(items: str, table: ItemTable) -> Part | None:
     """How long answers took."""
-    known, words = _known(table, SECONDS), latency_in_words(table)
+    known, words = _known_values(table, SECONDS), latency_in_words(table)
     if words is None:
         return None
-    charts = [("Seconds of the items", _drawn(known))]
+    charts = [("Seconds of the items", _histogram(known))]
     times = table.started
     first = min((when for when, _ in times), default=0.0)
     if len(times) > _FEW:
@@ -197,7 +197,7 @@ def _latency(items: str, table: ItemTable) -> Part | None:
 
 def latency_in_words(table: ItemTable) -> str | None:
     """How long the answers took that were not in the cache; None if that is not known."""
-    known = _known(table, SECONDS)
+    known = _known_values(table, SECONDS)
     if not known:
         return None
     return f"median {duration(_percentile(known, 50))}, 95th percentile {duration(_percentile(known, 95))}"
@@ -207,7 +207,7 @@ def _usage(items: str, table: ItemTable) -> Part | None:
     """Tokens and dollars."""
     rows, words = [], []
     for name in table.used:
-        known = _known(table, name)
+        known = _known_values(table, name)
         if name == SECONDS or not known:
             continue
         shown: Callable[[float], str] = dollars if name == "dollars" else _whole
@@ -311,7 +311,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _known(table: ItemTable, name: str) -> list[float]:
+def _known_values(table: ItemTable, name: str) -> list[float]:
     """The known values of what items took, sorted."""
     return sorted(value for value in table.used.get(name, ()) if not math.isnan(value))
 
@@ -321,5 +321,5 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]
 
 
-def _drawn(values: Sequence[float]) -> Markup:
+def _histogram(values: Sequence[float]) -> Markup:
     return histogram(values) + axis_ruler(Axis.over(values))

@@ -76,7 +76,7 @@ def compare_systems(
         InvalidDataError: the shape does not fit, a value is not finite, there is one cluster only, or `draws` or the
             confidence is outside its range.
     """
-    array = _checked(values, clusters, confidence, draws)
+    array = _checked_values(values, clusters, confidence, draws)
     scale = power_of_two(float(np.abs(array).max()))  # so that no square overflows or vanishes
     means, parts, df = _parts(array / scale, clusters)
     stderrs = np.sqrt([((parts - parts[:, [column]]) ** 2).sum(axis=0) for column in range(len(means))])
@@ -107,7 +107,7 @@ def compare_systems(
     )
 
 
-def _checked(
+def _checked_values(
     values: "ArrayLike",
     clusters: "Labels | None",
     confidence: float,

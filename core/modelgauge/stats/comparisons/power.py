@@ -102,7 +102,7 @@ def mcnemar_power(
     level = _level(alpha, family)
     if not exact:
         distance, limit = abs(difference) * math.sqrt(n), _z(1 - level / 2) * math.sqrt(discordant)
-        return _beyond(distance, limit, math.sqrt(discordant - difference**2))
+        return _probability_beyond(distance, limit, math.sqrt(discordant - difference**2))
     share, power, least = only_candidate / discordant, 0.0, 0
     for m, chance in _disagreements(n, discordant):
         if not least:  # the first
@@ -146,7 +146,7 @@ def proportions_power(
         )
     limit = _z(1 - _level(alpha, family) / 2) * math.sqrt(2 * pooled * (1 - pooled) / n)
     stderr = math.sqrt((baseline * (1 - baseline) + candidate * (1 - candidate)) / n)
-    return _beyond(abs(candidate - baseline), limit, stderr)
+    return _probability_beyond(abs(candidate - baseline), limit, stderr)
 
 
 # --- what it takes ----------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def detectable_difference(
 # --- pieces -----------------------------------------------------------------------------------------------
 
 
-def _beyond(distance: float, limit: float, stderr: float) -> float:
+def _probability_beyond(distance: float, limit: float, stderr: float) -> float:
     """The probability that a normal number around a distance is beyond the limit on either side."""
     if not stderr:
         return float(distance > limit)
