@@ -200,8 +200,14 @@ class Runner:
             planner = Planner(self.options, kept if caching else None)
             return [_planned(planner, work) for work in works]
 
-    async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
-        """Run works whose names are resolved; `run`, `resume`, `rescore` and `evaluate` all end here."""
+    async def do(self, works: Sequence[Work], resolver: Resolver, *first: Observer) -> list[TestRecord]:
+        """Run works whose names are resolved; `run`, `resume`, `rescore` and `evaluate` all end here.
+
+        Args:
+            works: what is run.
+            resolver: made their objects.
+            first: observers that come before those of the runner.
+        """
         inputs = self._all_inputs()
         asked = [work for work in works if work.respondent.given is None]
         named = {uid for work in asked for uid in (work.test.uid, work.respondent.uid)}
@@ -216,7 +222,7 @@ class Runner:
             return made  # also for observers
 
         plugins = await in_thread(self.plugins, "plugins")
-        observers = [*self._observers, plugins]
+        observers = [*first, *self._observers, plugins]
         # Numpy, which it needs, would be a fifth of the start of a worker process, which never comes here.
         engine = await in_thread(lambda: import_module("modelgauge.engine.run"), "engine")
         return list(await engine.Run(options, self.secrets.found).works(works, observers, manifest))

@@ -244,7 +244,16 @@ class Judging:
             self.objects(_metrics_of(used))
 
 
-def answered_goldens(
+def answered(
+    members: Sequence[Any], callback: App | None, judging: Judging, *, at_once: int | None
+) -> tuple[list[AnsweredCase], list[Metric]]:
+    """The given test cases; with an app, its answers to goldens, see `_answered_goldens`."""
+    if callback is None:
+        return [AnsweredCase(case) for case in members], list(judging.metrics)
+    return _answered_goldens(members, callback, judging, at_once=at_once)
+
+
+def _answered_goldens(
     goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int | None
 ) -> tuple[list[AnsweredCase], list[Metric]]:
     """Run an app on goldens; blocks, also inside a running event loop.

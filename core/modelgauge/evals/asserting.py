@@ -1,7 +1,7 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -12,14 +12,10 @@ from modelgauge.data.test_cases import Golden
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
-from modelgauge.evals.apps import Judging, answered_goldens, check_app
+from modelgauge.evals.apps import Judging, answered, check_app
 from modelgauge.evals.evaluate_options import TestRunOptions
-from modelgauge.evals.evaluation import (
-    CaseResults,
-    judged,
-    raise_first_of_app,
-)
-from modelgauge.evals.given_test import AnsweredCase, GivenTest
+from modelgauge.evals.evaluation import judged, raise_first_of_app
+from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.inputs import AnyMetric, checked_case, checked_golden, metrics_of
 from modelgauge.evals.results import TestResult
@@ -73,11 +69,13 @@ def assert_test(
         options: dict[str, Any] = {} if run_async else {"concurrency": 1}
         asked = (test_case, golden, observed_callback)
         if session is None or begun is None:
-            result, shown_by = _judged_alone(asked, metrics, {**options, "progress": display_progress})
+            runner = Runner(hyperparameters=logged_hyperparameters(), progress=display_progress, **options)
+            alone = judged(_test(asked, metrics, chosen, runner), runner)
+            result, shown_by = alone.test_results[0], alone.shown_by
         else:
             runner, resolver = session.runner(begun, options)
             test = _test(asked, metrics, chosen, runner)
-            result, shown_by = session.judge(begun, test, runner, resolver), None
+            result, shown_by = session.judge(begun, test, runner, resolver), ""
     except BaseException as error:  # an app may raise anything
         if session is not None and begun is not None:
             session.ended_early(begun, test_case if test_case is not None else golden, error)
@@ -85,16 +83,6 @@ def assert_test(
             raise
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     _assert_passed(result, chosen, shown_by)
-
-
-def _judged_alone(
-    asked: Asked, metrics: AnyMetric | Sequence[AnyMetric] | None, options: Mapping[str, Any]
-) -> tuple[TestResult, str | None]:
-    """Judge a case outside of pytest, in a run of its own; with the command that shows the run."""
-    items = CaseResults()
-    runner = Runner(hyperparameters=logged_hyperparameters(), observers=[items], **options)
-    result = judged(_test(asked, metrics, TestRunOptions(), runner), runner, items)
-    return result.test_results[0], result.shown_by
 
 
 def _test(
@@ -105,16 +93,11 @@ def _test(
 ) -> GivenTest:
     """The test of what is given in one of the two modes; an app is used here."""
     test_case, golden, callback = asked
-    judges = metrics_of(metrics, runner)
-    if golden is not None and callback is not None:
-        judging = Judging(runner, judges, skip=chosen.skip_on_missing_params)
-        answered, judges = answered_goldens([checked_golden(golden)], callback, judging, at_once=None)
-    else:
-        answered = [AnsweredCase(checked_case(test_case))]
+    judging = Judging(runner, metrics_of(metrics, runner), skip=chosen.skip_on_missing_params)
+    members: list[Any] = [checked_case(test_case) if callback is None else checked_golden(golden)]
     return GivenTest(
         "assert_test",
-        answered,
-        judges,
+        *answered(members, callback, judging, at_once=None),
         skip_on_missing_params=chosen.skip_on_missing_params,
         fail_one_by_one=chosen.ignore_errors,
     )
@@ -203,16 +186,16 @@ def _check_mode(
         )
 
 
-def _assert_passed(result: TestResult, options: TestRunOptions, shown_by: str | None) -> None:
+def _assert_passed(result: TestResult, options: TestRunOptions, shown_by: str) -> None:
     """Raise what did not pass; what could not be judged is an error, unless errors are ignored.
 
     Args:
         one: what became of the case.
         options: of the session.
-        shown_by: the command that shows the run; None in a session, whose run is named at its end.
+        shown_by: the command that shows the run; empty in a session, whose run is named at its end.
     """
     __tracebackhide__ = True
-    named = " (RUN is named at the end of this session)" if shown_by is None else ""
+    named = "" if shown_by else " (RUN is named at the end of this session)"
     see = f"{shown_by or 'modelgauge show RUN'} --failures{named}"
     if result.raised is not None:
         left_by = _left_by(result.raised)

@@ -11,10 +11,10 @@ from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallError, RunStoppedError
-from modelgauge.evals.apps import Judging, answered_goldens
+from modelgauge.evals.apps import Judging, answered
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
-from modelgauge.evals.given_test import AnsweredCase, GivenTest
+from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
 from modelgauge.evals.inputs import (
     AnyMetric,
@@ -25,7 +25,6 @@ from modelgauge.evals.inputs import (
     sampled,
 )
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
-from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import called
 from modelgauge.wording.phrases import counted
 
@@ -75,31 +74,27 @@ def evaluate(
         Exception: what the app raised; all goldens were asked, and what it answered was judged.
     """
     configs, more = Configs.of((async_config, display_config, cache_config, error_config), options)
-    runner, items = _runner({**configs.runner_options(), **more}, hyperparameters or {}, identifier)
+    logged = {**logged_hyperparameters(), **checked(hyperparameters or {})}
+    options = {**configs.runner_options(), **more}
+    runner = Runner(hyperparameters=logged, identifier=identifier, **options)
     judges, errors = metrics_of(metrics, runner), configs.error_config
     members, dataset = given_members(test_cases, goldens, observed_callback)
     chosen = sampled(members, runner.options)
     link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
     test = GivenTest(
         identifier or "evaluate",
-        *_answered(chosen, observed_callback, judges, configs=configs, runner=runner),
+        *answered(
+            chosen,
+            observed_callback,
+            Judging(runner, judges, skip=errors.skip_on_missing_params),
+            at_once=configs.async_config.options().get("concurrency", 20),
+        ),
         left_out=len(members) - len(chosen),
         link=link,
         skip_on_missing_params=errors.skip_on_missing_params,
         fail_one_by_one=errors.ignore_errors,
     )
-    return _reported(judged(test, runner, items), runner, configs)
-
-
-def _answered(
-    members: Sequence[Any], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
-) -> tuple[list[AnsweredCase], list[Metric]]:
-    """The given cases, or the app's answers to the goldens; with the metrics of each whole answer."""
-    if callback is None:
-        return [AnsweredCase(case) for case in members], metrics
-    judging = Judging(runner, metrics, skip=configs.error_config.skip_on_missing_params)
-    at_once = configs.async_config.options().get("concurrency", 20)
-    return answered_goldens(members, callback, judging, at_once=at_once)
+    return _reported(judged(test, runner), runner, configs)
 
 
 def _reported(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
@@ -111,32 +106,20 @@ def _reported(result: EvaluationResult, runner: Runner, configs: Configs) -> Eva
     return result
 
 
-def _runner(
-    options: dict[str, Any], hyperparameters: Mapping[str, Any], identifier: str | None
-) -> "tuple[Runner, CaseResults]":
-    """The runner, and its first observer, which comes before those that the user gave."""
-    logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, CaseResults()
-    others = options.pop("observers", ())
-    observers = [items, *others] if isinstance(others, Sequence) else others  # the runner refuses others
-    return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
-
-
-def judged(test: GivenTest, runner: Runner, items: "CaseResults") -> EvaluationResult:
+def judged(test: GivenTest, runner: Runner) -> EvaluationResult:
     """Judge answers in a run of their own.
 
     Args:
         test: holds and judges them.
         runner: runs it.
-        items: observes the run.
 
     Raises:
         UsageError: a judge is unknown, or lacks a secret.
         RunStoppedError: the run ended early.
     """
-    items.test = test
-    resolver = runner.resolver()
+    items, resolver = _CaseResults(test), runner.resolver()
     work = test.work(resolver.judges)
-    record = blocking(lambda: runner.do([work], resolver))[0]
+    record = blocking(lambda: runner.do([work], resolver, items))[0]
     if record.failure is not None:
         uncached = set(record.notes) - set(test.record_notes)  # notes about judges that cannot be cached
         kept = runner.options.caching and not uncached
@@ -156,11 +139,11 @@ def judged(test: GivenTest, runner: Runner, items: "CaseResults") -> EvaluationR
     return EvaluationResult(results, record, shown_by, test.left_out)
 
 
-class CaseResults:
+class _CaseResults:
     """Observes a run, and keeps the result of each test case."""
 
-    def __init__(self) -> None:
-        self.test: GivenTest | None = None
+    def __init__(self, test: GivenTest) -> None:
+        self._test = test
         self._results: dict[int, TestResult] = {}
 
     def results(self) -> tuple[TestResult, ...]:
@@ -172,8 +155,7 @@ class CaseResults:
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         del run_id
-        if self.test is not None:
-            self._results[record.index] = test_result(self.test, record)
+        self._results[record.index] = test_result(self._test, record)
 
     def run_finished(self, record: TestRecord) -> None:
         """Do nothing: the result is made of the items."""
