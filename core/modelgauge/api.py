@@ -201,13 +201,7 @@ class Runner:
             return [_planned(planner, work) for work in works]
 
     async def do(self, works: Sequence[Work], resolver: Resolver, *first: Observer) -> list[TestRecord]:
-        """Run works whose names are resolved; `run`, `resume`, `rescore` and `evaluate` all end here.
-
-        Args:
-            works: what is run.
-            resolver: made their objects.
-            first: observers that come before those of the runner.
-        """
+        """Run works whose names are resolved; the observers `first` come before the runner's own."""
         inputs = self._all_inputs()
         asked = [work for work in works if work.respondent.given is None]
         named = {uid for work in asked for uid in (work.test.uid, work.respondent.uid)}

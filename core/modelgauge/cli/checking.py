@@ -150,7 +150,7 @@ class _Checking:
         """Which models its server lists."""
         if not overrides(type(self._sut), "list_models"):
             return
-        self.done.spent = self.done.spent.replaced(attempts=self.done.spent.attempts + 1)
+        self.done.spent += Spent(attempts=1)
         names: tuple[str, ...] = ()
         why = "none"
         try:
@@ -177,12 +177,7 @@ class _Checking:
             prompt = ChatPrompt([ChatMessage("user", text)], options)
         test = FakeTest("check", [TestItem([prompt] * times)], lambda _: {}, requires=())
         record = self._runner.run([test], [self._sut])[0]
-        spent, more = self.done.spent, record.spent or Spent()
-        self.done.spent = Spent(
-            attempts=spent.attempts + more.attempts,
-            tokens=spent.tokens + more.tokens,
-            cost_usd=spent.cost_usd + more.cost_usd,
-        )
+        self.done.spent += record.spent or Spent()
         if record.failure is not None:
             return [], record.failure.message
         for item in record.iter_items():

@@ -84,6 +84,10 @@ _FORM = together(
 )
 
 
+def _metrics_option(text: str) -> Callable[[F], F]:
+    return click.option("--metric", "metrics", multiple=True, metavar="UID", help=text)
+
+
 dataset_options = together(
     click.option(
         "--dataset",
@@ -95,9 +99,7 @@ dataset_options = together(
         "each --metric; repeatable.",
     ),
     form_options,
-    click.option(
-        "--metric", "metrics", multiple=True, metavar="UID", help="A metric for --dataset; repeatable."
-    ),
+    _metrics_option("A metric for --dataset; repeatable."),
     judge_option,
     heading=MEASURED,
 )
@@ -111,13 +113,7 @@ other_dataset_options = together(
         "run's]",
     ),
     form_options,
-    click.option(
-        "--metric",
-        "metrics",
-        multiple=True,
-        metavar="UID",
-        help="Measure by this metric of a data set; repeatable.  [default: the run's]",
-    ),
+    _metrics_option("Measure by this metric of a data set; repeatable.  [default: the run's]"),
     judge_option,
     click.option("--ratings", is_flag=True, help="Measure by people's ratings."),
     heading=MEASURED,
@@ -126,9 +122,7 @@ other_dataset_options = together(
 names_again = together(
     click.option("--test", metavar="UID", help="The run's test, named again."),
     click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
-    click.option(
-        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
-    ),
+    _metrics_option("The run's metric, named again; repeatable."),
     click.option("--judge", metavar="UID", help="The run's judge, named again."),
 )
 """The names that are given only for a run that is not known to be one's own."""

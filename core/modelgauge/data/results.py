@@ -247,6 +247,9 @@ class Spent(Frozen):
     tokens: Count = 0
     cost_usd: float = 0.0
 
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
+
 
 RunStage = Literal["items", "aggregate", "run"]
 
