@@ -245,7 +245,7 @@ class Judging:
 
 
 def answered(
-    members: Sequence[Any], callback: App | None, judging: Judging, *, at_once: int | None
+    members: Sequence[Any], callback: App | None, judging: Judging, at_once: int | None
 ) -> tuple[list[AnsweredCase], list[Metric]]:
     """The given test cases; with an app, its answers to goldens, see `_answered_goldens`."""
     if callback is None:

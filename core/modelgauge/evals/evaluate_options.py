@@ -55,9 +55,8 @@ class AsyncConfig(_Config):
 
     def options(self) -> dict[str, Any]:
         """Return these settings as options of `Runner`."""
-        made: dict[str, Any] = {}
-        if not self.run_async or self.max_concurrent is not None:
-            made["concurrency"] = self.max_concurrent if self.run_async else 1
+        most = self.max_concurrent if self.run_async else 1
+        made: dict[str, Any] = {} if most is None else {"concurrency": most}
         if self.throttle_value:
             made["requests_per_minute"] = 60 / self.throttle_value
         return made

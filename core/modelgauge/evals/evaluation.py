@@ -15,7 +15,7 @@ from modelgauge.evals.apps import Judging, answered
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.given_test import GivenTest
-from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
+from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.inputs import (
     AnyMetric,
     Goldens,
@@ -74,21 +74,15 @@ def evaluate(
         Exception: what the app raised; all goldens were asked, and what it answered was judged.
     """
     configs, more = Configs.of((async_config, display_config, cache_config, error_config), options)
-    logged = {**logged_hyperparameters(), **checked(hyperparameters or {})}
-    options = {**configs.runner_options(), **more}
-    runner = Runner(hyperparameters=logged, identifier=identifier, **options)
-    judges, errors = metrics_of(metrics, runner), configs.error_config
+    logged, errors = logged_hyperparameters(hyperparameters), configs.error_config
+    runner = Runner(hyperparameters=logged, identifier=identifier, **{**configs.runner_options(), **more})
+    judging = Judging(runner, metrics_of(metrics, runner), skip=errors.skip_on_missing_params)
     members, dataset = given_members(test_cases, goldens, observed_callback)
     chosen = sampled(members, runner.options)
     link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
     test = GivenTest(
         identifier or "evaluate",
-        *answered(
-            chosen,
-            observed_callback,
-            Judging(runner, judges, skip=errors.skip_on_missing_params),
-            at_once=configs.async_config.options().get("concurrency", 20),
-        ),
+        *answered(chosen, observed_callback, judging, configs.async_config.options().get("concurrency", 20)),
         left_out=len(members) - len(chosen),
         link=link,
         skip_on_missing_params=errors.skip_on_missing_params,

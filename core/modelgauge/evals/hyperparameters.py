@@ -49,13 +49,13 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
                 "@log_hyperparameters got an async function, and nothing waits for it.",
                 fix="Write def, without async.",
             )
-        _logged.update({**checked(hyperparameters), **checked(target())})
+        _logged.update({**_checked(hyperparameters), **_checked(target())})
         return target
 
     return decorated if function is None else decorated(function)
 
 
-def checked(hyperparameters: Any) -> dict[str, Any]:
+def _checked(hyperparameters: Any) -> dict[str, Any]:
     """Hyperparameters as a record keeps them.
 
     Raises:
@@ -70,9 +70,9 @@ def checked(hyperparameters: Any) -> dict[str, Any]:
     return made
 
 
-def logged_hyperparameters() -> dict[str, Any]:
-    """The hyperparameters that were logged in this process."""
-    return dict(_logged)
+def logged_hyperparameters(others: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The hyperparameters that were logged in this process, with others laid over them."""
+    return {**_logged, **_checked(others or {})}
 
 
 def forget_hyperparameters() -> None:
