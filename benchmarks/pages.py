@@ -20,7 +20,7 @@ from common import RUNS, header, scratch
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.layout import Style
 from modelgauge.reports.runs_report import render
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 
 ITEMS = 10_000
 WORDS = [f"word{number}" for number in range(3000)]

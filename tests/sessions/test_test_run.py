@@ -19,7 +19,7 @@ from modelgauge import load_record
 from modelgauge.cli.commands import pytest_session
 from modelgauge.cli.main import cli
 from modelgauge.engine.run_files.folder import all_runs
-from modelgauge.runs.state import state_of
+from modelgauge.runs.recorded_run import state_of
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder, whole_lines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.stats.measured import Range
 from modelgauge.wording.phrases import counted

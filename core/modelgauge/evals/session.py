@@ -47,7 +47,7 @@ from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 
 
 class SessionSecrets(SecretStore):

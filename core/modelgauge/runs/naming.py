@@ -16,8 +16,7 @@ from modelgauge.engine.run_files.folder import (
 )
 from modelgauge.errors import RecordError
 from modelgauge.runs.record_files import records_in
-from modelgauge.runs.recorded_run import RecordedRun
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 

@@ -16,7 +16,7 @@ from children import PATIENCE
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
 from modelgauge.plugins.discovery import discover
-from modelgauge.runs.state import state_of
+from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.starts.estimate import estimate
 from modelgauge_workbench.starts.jobs import Job, JobState, find_job, new_job
 from modelgauge_workbench.starts.order import Order, Shelf

@@ -15,8 +15,7 @@ from modelgauge.data.item_records import RepeatFailure
 from modelgauge.data.prompts import ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
-from modelgauge.runs.recorded_run import RecordedRun
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 
 ITEMS = [
     item(

@@ -12,7 +12,7 @@ from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import DefinitionError
 from modelgauge.metrics import ExactMatchMetric, HallucinationMetric
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 
 
 @pytest.fixture

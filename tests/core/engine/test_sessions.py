@@ -15,7 +15,7 @@ from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.layout import Style
 from modelgauge.reports.runs_report import render
-from modelgauge.runs.state import recorded_run, state_of
+from modelgauge.runs.recorded_run import recorded_run, state_of
 
 
 class Priced(PromptResponseSUT[str, str]):

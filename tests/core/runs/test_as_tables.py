@@ -14,8 +14,7 @@ from modelgauge.data.tables.frames import TABLES, arrow_schema
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.runs import as_tables
 from modelgauge.runs.as_tables import write_tables
-from modelgauge.runs.recorded_run import RecordedRun
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest
 
 TEXTS = ["", "plain", '=1+"2"', "a,b\r\nc\n", "-5", "  ü\u2028\u202e", "@SUM(A1)", "null", "007", "\t=1"]

@@ -10,8 +10,8 @@ from modelgauge.data.conditions import Condition
 from modelgauge.data.item_records import outcome_of
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.selection import Selection
-from modelgauge.runs.state import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
 

@@ -10,7 +10,7 @@ from modelgauge.data.results import CallCounts, RunFailure, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.engine.totals import Totals
-from modelgauge.runs.state import recorded_run, state_of
+from modelgauge.runs.recorded_run import recorded_run, state_of
 
 BROKEN = RunFailure(stage="run", error_type="OSError", message="full")
 WRITTEN = 1_769_860_800  # 2026-01-31 12:00:00 UTC

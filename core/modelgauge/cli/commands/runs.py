@@ -134,7 +134,7 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.reports.runs_report import headline
-    from modelgauge.runs.state import state_of
+    from modelgauge.runs.recorded_run import state_of
 
     record: TestRecord | None = None
     manifest: dict[str, Any] = {}

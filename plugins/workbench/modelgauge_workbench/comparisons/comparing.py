@@ -23,7 +23,7 @@ from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.comparison_data import comparison_blocks
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
 from modelgauge.reports.pages.run_page import main_part
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.rows import stamp_of
 
 if TYPE_CHECKING:

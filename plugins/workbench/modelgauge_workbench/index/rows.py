@@ -19,7 +19,7 @@ from modelgauge.reports.failures import failure_key
 from modelgauge.reports.layout import Style
 from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_line
 from modelgauge.reports.runs_report import headline
-from modelgauge.runs.state import state_of
+from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.runs.notes import NOTES, Notes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports import write_page
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.trash import move_to_trash, restore_from_trash
 from modelgauge_workbench.index.scan import run_path, scan_run
 from modelgauge_workbench.runs.notes import LONGEST_NOTE, Notes, tags_of

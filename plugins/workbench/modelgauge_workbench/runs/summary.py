@@ -15,7 +15,7 @@ from modelgauge.reports.pages.classes import ANSWERED
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_page import MOST_ITEMS
 from modelgauge.reports.pages.run_view import run_view
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.scan import run_path
 
 if TYPE_CHECKING:

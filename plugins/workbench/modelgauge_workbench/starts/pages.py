@@ -14,7 +14,7 @@ from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.plans import sum_of_plans
-from modelgauge.runs.state import state_of
+from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page

@@ -14,7 +14,7 @@ from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.reports import write_page
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
 HOSTILE = '</script><script>alert("x")</script>\u202e{{ 1 }}'

@@ -23,7 +23,7 @@ from modelgauge.reports.pages.columns import Labels
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import parts_of
 from modelgauge.reports.pages.run_view import run_view
-from modelgauge.runs.state import recorded_run
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
 
