@@ -232,7 +232,7 @@ def calls_in_words(records: Sequence[TestRecord]) -> str:
         for kind, calls in kinds.items()
     }
     return "; ".join(
-        f"{kind} {paid:,} paid, {cached:,} cached"
+        f"{kind} {paid:,} made, {cached:,} cached"
         for kind, (paid, cached) in sums.items()
         if kind == "SUT" or paid or cached
     )

@@ -32,7 +32,7 @@ def test_a_run_goes_to_a_colleague_and_is_measured_again(run, judged, here, monk
     again = run("rescore", folder, "--max-calls", "0")
     assert again.code == 0
     assert "origin" not in again.out  # the new run is one's own
-    assert re.search(r"annotators +0 paid, 2 cached|annotators? 0 paid, 2 cached", again.out)
+    assert re.search(r"annotators +0 made, 2 cached|annotators? 0 made, 2 cached", again.out)
     resumed = run("resume", folder)
     assert resumed.code == 0
     assert (here / "run_data" / "runs").is_dir()

@@ -41,7 +41,7 @@ def test_a_stopped_run_is_continued_without_saying_anything_again(run, stopped, 
     ended = run("resume", stopped.name, "--max-calls", "10", plugin=False)
     assert ended.code == 0
     assert "10 scored, 0 failed" in ended.out
-    assert "SUT 10 paid, 0 cached" in ended.out
+    assert "SUT 10 made, 0 cached" in ended.out
     assert len(calls()) == 6
     assert len((stopped / "items.jsonl").read_text(encoding="utf-8").splitlines()) == 10
 

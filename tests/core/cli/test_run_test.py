@@ -15,7 +15,7 @@ def test_shows_a_table_that_says_what_came_out_and_where_it_is(run, only_run):
     assert ended.code == 0
     assert "numbers on echo" in ended.out
     assert "10 scored, 0 failed" in ended.out
-    assert "SUT 10 paid, 0 cached" in ended.out
+    assert "SUT 10 made, 0 cached" in ended.out
     assert f"modelgauge show {only_run().name}" in ended.out
     assert ended.err == ""
 
@@ -33,9 +33,9 @@ def test_a_sut_that_changes_the_working_directory_loses_no_file(run, here):
 
 def test_a_second_run_makes_no_call(run):
     run("run-test", "--sut", "echo", "--test", "numbers")
-    assert "SUT 0 paid, 10 cached" in run("run-test", "--sut", "echo", "--test", "numbers").out
+    assert "SUT 0 made, 10 cached" in run("run-test", "--sut", "echo", "--test", "numbers").out
     assert (
-        "SUT 10 paid, 0 cached" in run("run-test", "--sut", "echo", "--test", "numbers", "--no-caching").out
+        "SUT 10 made, 0 cached" in run("run-test", "--sut", "echo", "--test", "numbers", "--no-caching").out
     )
 
 

@@ -39,7 +39,7 @@ def test_the_report_of_one_run(folder, record):
         "items          72",
     ]
     assert "items   72 scored, 0 failed\n" in shown
-    assert "calls   SUT 70 paid, 2 cached\n" in shown
+    assert "calls   SUT 70 made, 2 cached\n" in shown
     assert "time    3.2 s\n" in shown
     assert f"record  {path}\n" in shown
     assert shown.endswith("next    modelgauge show 20260131-120000-a1b2c3")
@@ -69,7 +69,7 @@ def test_calls_are_told_of_those_who_were_asked(folder, record):
         judge_calls=CallCounts(cached=2),
     )
     shown = render([RecordedRun(record(counts=counts), folder())], Style())
-    assert "calls   SUT 0 paid, 0 cached; annotators 3 paid, 0 cached; judges 0 paid, 2\n" in shown
+    assert "calls   SUT 0 made, 0 cached; annotators 3 made, 0 cached; judges 0 made, 2\n" in shown
     assert "annotators" not in render(
         [RecordedRun(record(counts=Counts(items=3, scored=3)), folder())], Style()
     )

@@ -103,7 +103,7 @@ def test_many_runs_have_one_result_each_and_what_all_used_is_summed(runs_of):
     shown = render(runs_of(*({**each, "sut_uid": f"sut{n}"} for n in range(8))), Style())
     assert rows_of(shown)[0] == ["sut0", "1", "0", "$0.50"]
     assert len(rows_of(shown)) == 8
-    assert "calls  SUT 16 paid, 8 cached; judges 8 paid, 0 cached\n" in shown
+    assert "calls  SUT 16 made, 8 cached; judges 8 made, 0 cached\n" in shown
     assert "used   80 tokens, $4.00\n" in shown
 
 

@@ -131,8 +131,10 @@ def _of_plugin(name: str) -> Callable[..., Executor]:
     known = _entry_points()
     if name not in known:
         names = [LOCAL, PROCESSES, *sorted(known)]
+        install = "" if "ray" in known else " Plugins add more: pip install modelgauge-plugin-ray"
         raise InvalidOptionError(
-            f"There is no executor '{name}'.", fix=f"{did_you_mean(name, names)}Known: {', '.join(names)}."
+            f"There is no executor '{name}'.",
+            fix=f"{did_you_mean(name, names)}Known: {', '.join(names)}.{install}",
         )
     try:
         made: Callable[..., Executor] = known[name].load()

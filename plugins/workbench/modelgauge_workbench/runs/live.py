@@ -64,7 +64,7 @@ def _facts(totals: Totals | None, options: dict[str, Any]) -> Iterator[tuple[str
 
     calls = (totals.sut_calls, totals.annotator_calls, totals.judge_calls)
     cached = sum(count.cached for count in calls)
-    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), number)} paid, {cached:,} cached"
+    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), number)} made, {cached:,} cached"
     if totals.tokens:
         yield "tokens", f"{totals.tokens:,}{of(options.get('max_tokens_total'), number)}"
     if totals.cost or options.get("max_cost") is not None:
