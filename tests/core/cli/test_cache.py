@@ -45,7 +45,7 @@ def test_damaged_entries_exit_with_1_and_go_to_the_quarantine(run, filled, here)
     assert run("cache", "verify").code == 0
     assert run("cache", "stats", "--json").json["quarantined"] == 2
     assert "2 damaged entries in" in run("cache", "stats").out
-    assert "SUT 2 paid" in run("run-test", "--sut", "echo", "--test", "numbers").out
+    assert "SUT 2 made" in run("run-test", "--sut", "echo", "--test", "numbers").out
 
 
 def break_file(folder):
