@@ -17,10 +17,9 @@ from modelgauge.datasets.file_tests import NamedGoldens, file_named
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.work import Respondent, Work
+from modelgauge.engine.work import Work
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.regular import real_path
-from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.rerun.original import Names, OriginalRun, says
@@ -251,16 +250,10 @@ def _rescore_one(
     runner = original.runner(options, data_dir, pinned=pinned, goldens=goldens)
     for scope, key in _SECRET.findall(json.dumps(described.sut_initialization)):
         runner.secrets.find(SecretDescription(scope, key, ""))  # no SUT is made, and items may hold its key
-    respondent = Respondent(
-        uid=described.sut_uid,
-        initialization=Initialization.load(described.sut_initialization),
-        label=described.sut_label,
-        journal=original.folder,
-    )
 
     def work(resolver: Resolver, measuring: TestName) -> Work:
         with original.explaining_objects("rescore", known=names.test is not None):
-            made = resolver.answered(measuring, respondent)
+            made = resolver.answered(measuring, original.recorded_answers(original.folder))
         if pinned:
             original.check_dataset(made.test.dataset)
         return made if names.test else replace(made, groups=described.groups)

@@ -19,7 +19,7 @@ from modelgauge.engine.calls.traits import learn_secrets
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
 from modelgauge.engine.run_files.manifest import is_signed
-from modelgauge.engine.work import Work
+from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import (
     InputFileError,
     InvalidDataError,
@@ -28,6 +28,7 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
+from modelgauge.interfaces.identity import Initialization
 
 NEW_RUN = "Start a new run: the cache pays for what is equal."
 """The fix of errors that keep a run from being done again."""
@@ -108,6 +109,21 @@ class OriginalRun:
     def _owner(self) -> str:
         """The owner of the test's data: the test's name without options."""
         return self.described.test_uid.partition("?")[0]
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """The versions that the test's data had."""
+        versions = self.described.dependency_versions
+        return {f"{self._owner}:{key}": version for key, version in versions.items()}
+
+    def recorded_answers(self, folder: RunFolder) -> Respondent:
+        """The run's SUT as its answers in the journal of a folder stand for it: nobody is asked."""
+        return Respondent(
+            uid=self.described.sut_uid,
+            initialization=Initialization.load(self.described.sut_initialization),
+            label=self.described.sut_label,
+            journal=folder,
+        )
 
     # --- goldens -----------------------------------------------------------------------------------------------------
 
@@ -209,13 +225,10 @@ class OriginalRun:
         # Whatever the settings say: nothing of a stranger's enters the user's cache.
         if self.folder.is_bundled():
             given["cache"] = None
-        versions = self.described.dependency_versions.items()
         return Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
-            dependency_versions={f"{self._owner}:{key}": version for key, version in versions}
-            if pinned
-            else None,
+            dependency_versions=self.pins if pinned else None,
             inputs=None if goldens is None else goldens.inputs(),
             **{**given, **kept},
         )

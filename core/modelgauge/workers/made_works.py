@@ -15,9 +15,8 @@ from modelgauge.engine.executors.messages import Brief
 from modelgauge.engine.executors.remote_work import hash_of
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.manifest import versions_of
-from modelgauge.engine.work import Respondent, Work
+from modelgauge.engine.work import Work
 from modelgauge.errors import RunStoppedError
-from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import judging_by_default
 from modelgauge.plugins.resolution import Resolver
 from modelgauge.rerun.original import Names, OriginalRun
@@ -58,23 +57,18 @@ def made_works(brief: Brief) -> Made:
 
 
 def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
-    described = [original.described for original in originals]
-    settings = load_settings(plugins=described[0].inputs.plugins, data_dir=brief.data_dir)
-    recorded = described[0].run_options()
+    described = originals[0].described
+    settings = load_settings(plugins=described.inputs.plugins, data_dir=brief.data_dir)
+    recorded = described.run_options()
     options = {
         name: getattr(recorded, name) for name in OPTIONS if name not in ("data_dir", "runs_dir", "cache")
-    }
-    pins = {
-        f"{description.test_uid.partition('?')[0]}:{key}": version
-        for description in described
-        for key, version in description.dependency_versions.items()
     }
     return Runner(
         brief.data_dir,
         settings=settings,
         secrets=SecretStore(file=settings.secrets_file, given=brief.secrets),
-        dependencies=described[0].inputs.dependencies,
-        dependency_versions=pins,
+        dependencies=described.inputs.dependencies,
+        dependency_versions={name: one for original in originals for name, one in original.pins.items()},
         **{**options, "cache": brief.cache, "executor": "local", "workers": None, "progress": False},
     )
 
@@ -86,13 +80,7 @@ def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: 
     if answers is None:
         made = resolver.works([test], [described.sut_uid])[0]
         return replace(made, respondent=replace(made.respondent, label=described.sut_label))
-    respondent = Respondent(
-        uid=described.sut_uid,
-        initialization=Initialization.load(described.sut_initialization),
-        label=described.sut_label,
-        journal=RunFolder(Path(answers)),
-    )
-    return resolver.answered(test, respondent)
+    return resolver.answered(test, original.recorded_answers(RunFolder(Path(answers))))
 
 
 # --- whether all is as the driver has it ------------------------------------------------------------------------------
