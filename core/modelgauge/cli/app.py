@@ -153,7 +153,6 @@ class App:
         Args:
             value: JSON data.
         """
-
         text = json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
         self.show_pieces([text])
 

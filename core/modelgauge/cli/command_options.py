@@ -368,7 +368,6 @@ def confirm(question: str) -> None:
     Raises:
         UsageError: no, or nobody is there to answer.
     """
-
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort as nobody:

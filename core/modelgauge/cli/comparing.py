@@ -93,7 +93,6 @@ def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict
 
 def show_failed_gates(app: App, outcomes: Sequence[GateOutcome]) -> None:
     """Print a line for each failed gate, and set the exit code."""
-
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
         app.note(

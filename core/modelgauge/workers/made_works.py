@@ -68,7 +68,9 @@ def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
         settings=settings,
         secrets=SecretStore(file=settings.secrets_file, given=brief.secrets),
         dependencies=described.inputs.dependencies,
-        dependency_versions={name: one for original in originals for name, one in original.pins.items()},
+        dependency_versions={
+            name: version for original in originals for name, version in original.pins.items()
+        },
         **{**options, "cache": brief.cache, "executor": "local", "workers": None, "progress": False},
     )
 

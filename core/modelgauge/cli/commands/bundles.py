@@ -103,7 +103,6 @@ def _runs(app: App, names: Sequence[str]) -> list[RunFolder]:
 
 def _all_secrets(app: App) -> Redactor:
     """A redactor that knows the secrets that any installed plugin wants, as far as they can be found."""
-
     for registry in app.plugins.registries:
         for injection in (secret for entry in registry for secret in entry.injections):
             try:

@@ -255,7 +255,6 @@ def _show(app: App, explanation: Explanation) -> None:
 
 def _differing_values(difference: Difference) -> tuple[str, str]:
     """Both values as JSON; of long texts the place where they begin to differ."""
-
     shown = [json.dumps(value, ensure_ascii=False) for value in (difference.asked, difference.cached)]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
     start = alike - _BEFORE_A_DIFFERENCE

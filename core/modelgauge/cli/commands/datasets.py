@@ -117,7 +117,6 @@ def _inspected(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFi
     Raises:
         InvalidOptionError: a column is named for a field that the goldens do not have.
     """
-
     try:
         dataset, reading, kind = _read(file, form)
     except InputFileError as error:
@@ -265,7 +264,6 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
 
 def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
     """Describe inputs and names that several goldens have."""
-
     for what in ("input", "scenario", "name"):
         times_of = Counter(getattr(golden, what, None) for golden in goldens)
         for text, times in times_of.items():

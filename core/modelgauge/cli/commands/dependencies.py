@@ -91,7 +91,6 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     Example:
       modelgauge dependencies fetch --test bbh_navigate --test gsm8k
     """
-
     resolver = app.runner(progress=True).resolver()
     rows: list[dict[str, Any]] = []
     failures = []

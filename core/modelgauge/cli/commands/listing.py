@@ -159,7 +159,6 @@ def list_secrets(app: App, /) -> None:
 
 def _wanted_secrets(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
     """The secrets by name with the uids that want them, and what went wrong with importing their classes."""
-
     found: dict[str, tuple[type[Secret], list[str]]] = {}
     failures: dict[str, None] = {}
     for registry in app.plugins.registries:

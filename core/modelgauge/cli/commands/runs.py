@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
     """Read a time: a date, or a number of days or hours ago."""
-
     if value is None:
         return None
     if ago := re.fullmatch(r"(\d{1,5})([dh])", value):
@@ -93,7 +92,6 @@ def runs(
 
 def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: datetime | None) -> bool:
     """Whether a run is wanted; one whose manifest is damaged is, unless a test or a SUT is named."""
-
     if not (test or sut or since):
         return True
     try:
