@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import typing
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -138,7 +139,7 @@ class Resolved:
 
     def make(self, secrets: SecretStore | None = None) -> Any:
         """Make the object; see `Registry.make`."""
-        return _construct(self, SecretStore() if secrets is None else secrets)
+        return _Construction(self).make(SecretStore() if secrets is None else secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,57 +192,6 @@ def parameters_of(target: Callable[..., Any]) -> Parameters:
     return Parameters(by_name, positional or (), own, takes_any)
 
 
-def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
-    """Make `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
-
-    The uid is the name with its options sorted. Options override those of a named server, and these what was
-    registered.
-
-    Args:
-        resolved: the name, with what was registered under it.
-        secrets: where the secrets of `InjectSecret` come from.
-
-    Raises:
-        InvalidOptionError: an option is unknown, does not convert, or is not to be given; or an option is missing.
-        MissingSecretError: a required secret is nowhere.
-        PluginError: the target cannot be imported, or its constructor raised.
-    """
-    target, base, model = resolved.entry.load(), resolved.base, resolved.model
-    owner = f"{base!r} (from {resolved.entry.owner})"
-    parameters = parameters_of(target)
-    positional, named = list(resolved.entry.args), dict(resolved.entry.kwargs)
-    if model is not None:
-        named["model"] = model
-    for key, value in resolved.entry.preset(resolved.options).items():
-        _refuse_reserved(key, model, owner, (positional, named), parameters)
-        named[key] = _checked(_find(key, parameters, owner), value, owner)
-    spellings = {}
-    for key, written in resolved.options.items():
-        _refuse_reserved(key, model, owner, (positional, named), parameters)
-        if key in getattr(target, "options_in_uid", ()) and key not in parameters.by_name:
-            spellings[key] = spelling(written, str)  # which the object reads there
-            continue
-        parameter = _find(key, parameters, owner)
-        value = _converted(parameter, written, owner)
-        spellings[key] = spelling(written, parameter.hint)
-        index = parameters.positional.index(key) if key in parameters.positional else len(positional)
-        if index < len(positional):
-            positional[index] = value
-        else:
-            named[key] = value
-    _require_all(parameters, positional, named, base, owner)
-    secrets.require(resolved.entry.injections)
-    positional = [_injected(value, secrets, named) for value in positional]
-    named = {key: _injected(value, secrets, named) for key, value in named.items()}
-    try:
-        return target(join_name(base, spellings), *positional, **named)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, ModelGaugeError) and not isinstance(error, ArgumentError):
-            raise
-        problem = f"{owner} cannot be made: {secrets.redact(describe(error))}."
-        raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
-
-
 def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
     has_default = parameter.default is not inspect.Parameter.empty
     hint = parameter.annotation
@@ -260,90 +210,139 @@ def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Pa
     return Parameter(parameter.name, hints[parameter.name], has_default)
 
 
-def _refuse_reserved(
-    key: str, model: str | None, owner: str, given: tuple[list[Any], dict[str, Any]], parameters: Parameters
-) -> None:
-    if key == "uid":
-        raise InvalidOptionError(f"{owner}: 'uid' cannot be an option.", fix="The name itself is the uid.")
-    if key == "model" and model is not None:
+class _Construction:
+    """The making of `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
+
+    The uid is the name with its options sorted. Options override those of a named server, and these what was
+    registered.
+    """
+
+    def __init__(self, resolved: Resolved) -> None:
+        entry = resolved.entry
+        self._target, self._resolved = entry.load(), resolved
+        self._owner = f"{resolved.base!r} (from {entry.owner})"
+        self._parameters = parameters_of(self._target)
+        names = self._parameters.positional
+        self._by_position, self._more = dict(zip(names, entry.args, strict=False)), entry.args[len(names) :]
+        self._named = dict(entry.kwargs)
+        if resolved.model is not None:
+            self._named["model"] = resolved.model
+
+    def make(self, secrets: SecretStore) -> Any:
+        """Make the object; `secrets` has those of `InjectSecret`.
+
+        Raises:
+            InvalidOptionError: an option is unknown, does not convert, or is not to be given; or an option is missing.
+            MissingSecretError: a required secret is nowhere.
+            PluginError: the target cannot be imported, or its constructor raised.
+        """
+        entry, options = self._resolved.entry, self._resolved.options
+        for key, value in entry.preset(options).items():
+            self._refuse_reserved(key)
+            self._named[key] = self._checked(self._find(key), value)
+        name = join_name(self._resolved.base, {key: self._take(key, options[key]) for key in options})
+        self._require_all()
+        secrets.require(entry.injections)
+        injected = partial(_injected, secrets=secrets, options=self._named)
+        positional = map(injected, [*self._by_position.values(), *self._more])
+        named = {key: injected(value) for key, value in self._named.items()}
+        try:
+            return self._target(name, *positional, **named)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ModelGaugeError) and not isinstance(error, ArgumentError):
+                raise
+            problem = f"{self._owner} cannot be made: {secrets.redact(describe(error))}."
+            raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
+
+    def _take(self, key: str, written: str) -> str:
+        """Take an option of the name as an argument, and return its one spelling."""
+        self._refuse_reserved(key)
+        if key in getattr(self._target, "options_in_uid", ()) and key not in self._parameters.by_name:
+            return spelling(written, str)  # which the object reads there
+        parameter = self._find(key)
+        value = self._converted(parameter, written)
+        (self._by_position if key in self._by_position else self._named)[key] = value
+        return spelling(written, parameter.hint)
+
+    def _refuse_reserved(self, key: str) -> None:
+        if key == "uid":
+            raise InvalidOptionError(
+                f"{self._owner}: 'uid' cannot be an option.", fix="The name itself is the uid."
+            )
+        if key == "model" and self._resolved.model is not None:
+            raise InvalidOptionError(
+                f"{self._owner}: 'model' cannot be an option here.", fix="The model stands behind the '/'."
+            )
+        given = {**self._by_position, **self._named}
+        parameter = self._parameters.by_name.get(key)
+        if isinstance(given.get(key), InjectSecret) or (parameter is not None and parameter.is_secret):
+            raise InvalidOptionError(
+                f"{self._owner}: {key!r} is a secret; secrets are not options, for names are recorded.",
+                fix="Put it into the environment or secrets.toml: `modelgauge list-secrets` says where.",
+            )
+
+    def _find(self, key: str) -> Parameter:
+        by_name = self._parameters.by_name
+        if key in by_name:
+            return by_name[key]
+        if self._parameters.takes_any:
+            return Parameter(key, str, has_default=True)
+        known = {name: each for name, each in by_name.items() if not each.is_secret and name != "model"}
+        shown = ", ".join(f"{name} ({describe_type(each.hint)})" for name, each in known.items())
         raise InvalidOptionError(
-            f"{owner}: 'model' cannot be an option here.", fix="The model stands behind the '/'."
+            f"{self._owner} has no option {key!r}.",
+            fix=f"{did_you_mean(key, known)}Known: {shown or 'none at all'}.",
         )
-    positional, named = given
-    by_position = dict(zip(parameters.positional, positional, strict=False))
-    injected = isinstance(named.get(key, by_position.get(key)), InjectSecret)
-    if injected or (key in parameters.by_name and parameters.by_name[key].is_secret):
-        raise InvalidOptionError(
-            f"{owner}: {key!r} is a secret; secrets are not options, for names are recorded.",
-            fix="Put it into the environment or secrets.toml: `modelgauge list-secrets` says where.",
+
+    def _checked(self, parameter: Parameter, value: Any) -> Any:
+        """Convert a JSON value to the type of its parameter; a text is read as in a name."""
+        if isinstance(value, str):
+            return self._converted(parameter, encode(value))
+        # Imported for named servers only: listing names stays without pydantic.
+        adapter = import_module("pydantic").TypeAdapter(parameter.hint)
+        try:
+            return adapter.validate_python(value)
+        except ValueError:
+            raise self._unfit(parameter, value) from None
+
+    def _converted(self, parameter: Parameter, written: str) -> Any:
+        if parameter.unresolved:
+            raise InvalidOptionError(
+                f"{self._owner}: the type of option {parameter.name!r} cannot be told: {parameter.unresolved}.",
+                fix="Its author should import at run time what the type hint names.",
+            )
+        try:
+            return convert(written, parameter.hint)
+        except ValueError:
+            lists = " A list is written with commas: a,b (a comma within is %2C)." if "[" in written else ""
+            raise self._unfit(parameter, decode(written), lists) from None
+
+    def _unfit(self, parameter: Parameter, value: Any, how: str = "") -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{self._owner}: option {parameter.name!r} cannot be {value!r}.",
+            fix=f"It is to be: {describe_type(parameter.hint)}.{how}",
         )
 
-
-def _find(key: str, parameters: Parameters, owner: str) -> Parameter:
-    if key in parameters.by_name:
-        return parameters.by_name[key]
-    if parameters.takes_any:
-        return Parameter(key, str, has_default=True)
-    known = {
-        name: each for name, each in parameters.by_name.items() if not each.is_secret and name != "model"
-    }
-    shown = ", ".join(f"{name} ({describe_type(each.hint)})" for name, each in known.items())
-    raise InvalidOptionError(
-        f"{owner} has no option {key!r}.", fix=f"{did_you_mean(key, known)}Known: {shown or 'none at all'}."
-    )
-
-
-def _checked(parameter: Parameter, value: Any, owner: str) -> Any:
-    """Convert a JSON value to the type of its parameter; a text is read as in a name."""
-    if isinstance(value, str):
-        return _converted(parameter, encode(value), owner)
-    # Imported for named servers only: listing names stays without pydantic.
-    adapter = import_module("pydantic").TypeAdapter(parameter.hint)
-    try:
-        return adapter.validate_python(value)
-    except ValueError:
-        raise InvalidOptionError(
-            f"{owner}: option {parameter.name!r} cannot be {value!r}.",
-            fix=f"It is to be: {describe_type(parameter.hint)}.",
-        ) from None
-
-
-def _converted(parameter: Parameter, written: str, owner: str) -> Any:
-    if parameter.unresolved:
-        raise InvalidOptionError(
-            f"{owner}: the type of option {parameter.name!r} cannot be told: {parameter.unresolved}.",
-            fix="Its author should import at run time what the type hint names.",
-        )
-    try:
-        return convert(written, parameter.hint)
-    except ValueError:
-        lists = " A list is written with commas: a,b (a comma within is %2C)." if "[" in written else ""
-        raise InvalidOptionError(
-            f"{owner}: option {parameter.name!r} cannot be {decode(written)!r}.",
-            fix=f"It is to be: {describe_type(parameter.hint)}.{lists}",
-        ) from None
-
-
-def _require_all(
-    parameters: Parameters, positional: list[Any], named: dict[str, Any], base: str, owner: str
-) -> None:
-    by_position = parameters.positional[: len(positional)]
-    missing = [
-        each
-        for name, each in parameters.by_name.items()
-        if name in parameters.own and not each.has_default and name not in named and name not in by_position
-    ]
-    if any(each.is_secret for each in missing):
-        names = ", ".join(each.name for each in missing if each.is_secret)
-        raise PluginError(
-            f"{owner} needs the secret {names}, and its plugin registers none.",
-            fix=f"The plugin should register it with {names}=InjectSecret(…).",
-        )
-    if missing:
-        wanted = ", ".join(f"{each.name} ({describe_type(each.hint)})" for each in missing)
-        raise InvalidOptionError(
-            f"{owner} needs {wanted}.", fix=f"Write {base}?{'&'.join(f'{each.name}=…' for each in missing)}"
-        )
+    def _require_all(self) -> None:
+        known = self._parameters
+        given = {*self._by_position, *self._named}
+        missing = [
+            each
+            for name, each in known.by_name.items()
+            if name in known.own and not each.has_default and name not in given
+        ]
+        if any(each.is_secret for each in missing):
+            names = ", ".join(each.name for each in missing if each.is_secret)
+            raise PluginError(
+                f"{self._owner} needs the secret {names}, and its plugin registers none.",
+                fix=f"The plugin should register it with {names}=InjectSecret(…).",
+            )
+        if missing:
+            wanted = ", ".join(f"{each.name} ({describe_type(each.hint)})" for each in missing)
+            options = "&".join(f"{each.name}=…" for each in missing)
+            raise InvalidOptionError(
+                f"{self._owner} needs {wanted}.", fix=f"Write {self._resolved.base}?{options}"
+            )
 
 
 def _injected(value: Any, secrets: SecretStore, options: Mapping[str, Any]) -> Any:
