@@ -11,7 +11,7 @@ import numpy as np
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import Comparison, System
 from modelgauge.stats import (
@@ -311,10 +311,8 @@ def compared(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Comparison:
             matched_by="id",
             n_only_baseline=0,
             n_only_candidate=0,
-            baseline_places=np.arange(len(before)),
-            candidate_places=np.arange(len(after)),
-            baseline_values={"score": before},
-            candidate_values={"score": after},
+            before=PairedSide(np.arange(len(before)), {"score": before}),
+            after=PairedSide(np.arange(len(after)), {"score": after}),
             directions={"score": "higher"},
             ranges={"score": (0.0, 1.0)} if set(before) | set(after) <= {0.0, 1.0} else {},
         )

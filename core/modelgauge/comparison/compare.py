@@ -98,7 +98,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         (items, name)
         for items in all_items
         for name in names
-        if name in items.baseline_values and name in items.candidate_values
+        if name in items.before.values and name in items.after.values
     ]
     if not pairs:
         raise RecordError(
@@ -143,7 +143,7 @@ def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
 
 
 def _sides(items: PairedItems) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    return items.baseline_values, items.candidate_values
+    return items.before.values, items.after.values
 
 
 def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
@@ -157,11 +157,15 @@ def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
 
 def _with_failed_sides(items: PairedItems) -> PairedItems:
     """Paired items in which a side of which nothing was measured, since all its items failed, lacks all values."""
-    before, after = items.baseline_values, items.candidate_values
-    if before and after:
+    before, after = items.before, items.after
+    if before.values and after.values:
         return items
-    none = {name: np.full(len(items.baseline_places), np.nan) for name in (*before, *after)}
-    return replace(items, baseline_values=before or none, candidate_values=after or none)
+    none = {name: np.full(len(before.places), np.nan) for name in (*before.values, *after.values)}
+    return replace(
+        items,
+        before=replace(before, values=before.values or none),
+        after=replace(after, values=after.values or none),
+    )
 
 
 def _notes(

@@ -71,7 +71,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         InvalidOptionError: the margin is no part of the measurement's range.
         InvalidDataError: a value is outside the range.
     """
-    before, after = items.baseline_values[name], items.candidate_values[name]
+    before, after = items.before.values[name], items.after.values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
     every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     direction = items.directions.get(name)
@@ -115,7 +115,7 @@ def _declared_range(items: PairedItems, name: str, scored: "NDArray[np.bool_]") 
     """The range that the runs declare; (0, 1) for right and wrong if they declare none."""
     if name in items.ranges:
         return items.ranges[name]
-    both = [values[name][scored] for values in (items.baseline_values, items.candidate_values)]
+    both = [values[name][scored] for values in (items.before.values, items.after.values)]
     return (0.0, 1.0) if scored.any() and is_proportion(np.concatenate(both)) else None
 
 
@@ -205,7 +205,7 @@ def _margin_test(
 
 
 def _repeats(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> RepeatShares | None:
-    sides = [repeats.get(name) for repeats in (items.baseline_repeats, items.candidate_repeats)]
+    sides = [repeats.get(name) for repeats in (items.before.repeats, items.after.repeats)]
     if not all(sides):
         return None
     places = np.flatnonzero(scored).tolist()

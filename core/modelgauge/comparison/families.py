@@ -71,7 +71,7 @@ def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
         (items, name), (its_items, its_name) = one, other
         return items is its_items and all(
             np.array_equal(values[name], values[its_name], equal_nan=True)
-            for values in (items.baseline_values, items.candidate_values)
+            for values in (items.before.values, items.after.values)
         )
 
     return [
@@ -132,7 +132,7 @@ def leaderboards(
             having = [
                 paired
                 for paired in items
-                if paired.test == test and name in paired.baseline_values and _is_measured(paired, name)
+                if paired.test == test and name in paired.before.values and _is_measured(paired, name)
             ]
             found = _leaderboard(having, baseline, name, options) if len(having) > 1 else None
             if found is not None:
@@ -141,7 +141,7 @@ def leaderboards(
 
 def _is_measured(items: PairedItems, name: str) -> bool:
     """Whether the candidate has a value of any item; else no item would be left for a leaderboard."""
-    return name in items.candidate_values and not np.isnan(items.candidate_values[name]).all()
+    return name in items.after.values and not np.isnan(items.after.values[name]).all()
 
 
 def _leaderboard(
@@ -187,10 +187,10 @@ def _common(
     items: Sequence[PairedItems], name: str
 ) -> "tuple[NDArray[np.float64], NDArray[np.int64] | None]":
     """The values of the items that all systems have one of, (n, systems) with the baseline first, and clusters."""
-    places = reduce(np.intersect1d, (paired.baseline_places for paired in items))
-    rows = [_rows_of(places, paired.baseline_places) for paired in items]
-    columns = [items[0].baseline_values[name][rows[0]]]
-    columns += [paired.candidate_values[name][at] for paired, at in zip(items, rows, strict=True)]
+    places = reduce(np.intersect1d, (paired.before.places for paired in items))
+    rows = [_rows_of(places, paired.before.places) for paired in items]
+    columns = [items[0].before.values[name][rows[0]]]
+    columns += [paired.after.values[name][at] for paired, at in zip(items, rows, strict=True)]
     values = np.stack(columns, axis=1)
     whole = ~np.isnan(values).any(axis=1)
     labels = [

@@ -42,8 +42,8 @@ class Flips:
         by_size = [side[np.argsort(-np.abs(gains[side]), kind="stable")][:most] for side in (lost, won)]
         order = np.concatenate(by_size)
         records = zip(
-            self.paired.baseline_items(map(int, self.paired.baseline_places[order])),
-            self.paired.candidate_items(map(int, self.paired.candidate_places[order])),
+            self.paired.before.read(map(int, self.paired.before.places[order])),
+            self.paired.after.read(map(int, self.paired.after.places[order])),
             strict=True,
         )
         for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
@@ -52,7 +52,7 @@ class Flips:
     def _gains(self) -> "NDArray[np.float64]":
         """By how much the candidate is better on each item; NaN where a value is missing."""
         of = self.measurement
-        gains = self.paired.candidate_values[of] - self.paired.baseline_values[of]
+        gains = self.paired.after.values[of] - self.paired.before.values[of]
         return -gains if self.paired.directions.get(of) == "lower" else gains
 
     def _flipped(self, at: int, baseline: ItemRecord, candidate: ItemRecord, *, won: bool) -> FlippedItem:
@@ -62,8 +62,8 @@ class Flips:
             candidate=self.paired.candidate,
             item_id=str(baseline.test_item.id),
             candidate_item_id=str(candidate.test_item.id),
-            baseline_value=float(self.paired.baseline_values[self.measurement][at]),
-            candidate_value=float(self.paired.candidate_values[self.measurement][at]),
+            baseline_value=float(self.paired.before.values[self.measurement][at]),
+            candidate_value=float(self.paired.after.values[self.measurement][at]),
             won=won,
             prompts=tuple([prompt_text(prompt.prompt) for prompt in baseline.test_item.prompts]),
             baseline_answers=tuple([completion.completion.text for completion in _completions(baseline)]),

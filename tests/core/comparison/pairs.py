@@ -7,7 +7,7 @@ import numpy as np
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import System
 
@@ -15,9 +15,15 @@ GSM8K = Path(__file__).parents[4] / "shared" / "data" / "gsm8k"
 SMALL, LARGE = "6b_finetuning", "175b_verification"
 
 
-def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", **about):
-    """The items of one test, with one measurement; NaN where an item failed."""
+def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", before=None, after=None, **about):
+    """The items of one test, with one measurement; NaN where an item failed. `before` and `after` override a side."""
     places = np.arange(len(baseline))
+    sides = [
+        PairedSide(
+            **{"places": places, "values": {name: np.array(values, dtype=np.float64)}, **(of_side or {})}
+        )
+        for values, of_side in ((baseline, before), (candidate, after))
+    ]
     return PairedItems(
         **{
             "test": test,
@@ -25,10 +31,8 @@ def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", **abo
             "matched_by": "id",
             "n_only_baseline": 0,
             "n_only_candidate": 0,
-            "baseline_places": places,
-            "candidate_places": places,
-            "baseline_values": {name: np.array(baseline, dtype=np.float64)},
-            "candidate_values": {name: np.array(candidate, dtype=np.float64)},
+            "before": sides[0],
+            "after": sides[1],
             "directions": {name: "higher"},
             **about,
         }

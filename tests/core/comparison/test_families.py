@@ -49,7 +49,7 @@ def test_measurements_with_equal_values_count_once():
     before, after, other = right(200, 0.5), right(200, 0.6), right(200, 0.7)
     both = [{"x": one, "x.passed": [*one], "y": two} for one, two in ((before, before), (after, other))]
     both = [{name: np.array(values, dtype=float) for name, values in each.items()} for each in both]
-    items = replace(items_of(before, after), baseline_values=both[0], candidate_values=both[1])
+    items = items_of(before, after, before={"values": both[0]}, after={"values": both[1]})
     x, passed, y = compare_pairs(runs_of(items), CompareOptions()).comparisons
     assert [x.p_adjusted, y.p_adjusted] == pytest.approx(
         multipletests([x.p_value, y.p_value], method="holm")[1]
@@ -167,7 +167,7 @@ def test_three_systems_are_ranked_on_the_items_that_all_have():
     shuffled = generator.permutation(60)[:50]
     items = [
         items_of(baseline, second, label="B"),
-        items_of(baseline[shuffled], third[shuffled], label="C", baseline_places=shuffled),
+        items_of(baseline[shuffled], third[shuffled], label="C", before={"places": shuffled}),
     ]
     (table,) = compare_pairs(runs_of(*items), CompareOptions(seed=3)).leaderboard
     common = np.setdiff1d(shuffled, [4])
@@ -217,8 +217,8 @@ def test_what_cannot_be_ranked_has_no_leaderboard():
 def test_some_measurements_alone():
     items = items_of(
         [0, 1], [1, 1],
-        baseline_values={"accuracy": np.array([0.0, 1.0]), "seconds": np.array([3.0, 1.0]), "own": np.ones(2)},
-        candidate_values={"accuracy": np.array([1.0, 1.0]), "seconds": np.array([2.0, 1.0])},
+        before={"values": {"accuracy": np.array([0.0, 1.0]), "seconds": np.array([3.0, 1.0]), "own": np.ones(2)}},
+        after={"values": {"accuracy": np.array([1.0, 1.0]), "seconds": np.array([2.0, 1.0])}},
     )  # fmt: skip
     found = compare_pairs(runs_of(items), CompareOptions())
     assert [row.measurement for row in found.comparisons] == ["accuracy", "seconds"]
@@ -236,7 +236,7 @@ def test_some_measurements_alone():
 
 
 def test_a_system_of_which_nothing_was_measured_is_compared_all_the_same():
-    failed = items_of([0, 1, 1, 1], [], candidate_values={}, ranges={"accuracy": (0, 1)})
+    failed = items_of([0, 1, 1, 1], [], after={"values": {}}, ranges={"accuracy": (0, 1)})
     (row,) = compare_pairs(runs_of(failed), CompareOptions()).comparisons
     assert (row.n_failed, row.verdict, row.bounds) == (4, "cannot_tell", (-0.75, 0.25))
     assert row.verdict_text == (
@@ -246,10 +246,10 @@ def test_a_system_of_which_nothing_was_measured_is_compared_all_the_same():
 
 
 def test_nothing_in_common_is_refused():
-    nothing = items_of([], [], baseline_values={}, candidate_values={})
+    nothing = items_of([], [], before={"values": {}}, after={"values": {}})
     with pytest.raises(RecordError, match=r"No measurement is there on both sides: A: none; B: none."):
         compare_pairs(runs_of(nothing), CompareOptions())
-    other = items_of([1], [], candidate_values={"f1": np.ones(1)})
+    other = items_of([1], [], after={"values": {"f1": np.ones(1)}})
     with pytest.raises(RecordError, match=r"both sides: A: 'accuracy'; B: 'f1'."):
         compare_pairs(runs_of(other), CompareOptions())
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.comparison.flips import Flips
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
@@ -45,13 +45,17 @@ def flips_of(baseline, candidate, *, direction=None, **made):
         matched_by="id",
         n_only_baseline=0,
         n_only_candidate=0,
-        baseline_places=np.arange(n),
-        candidate_places=np.arange(n)[::-1].copy(),  # in another order there
-        baseline_values={"score": np.array(baseline, dtype=float)},
-        candidate_values={"score": np.array(candidate, dtype=float)},
+        before=PairedSide(
+            np.arange(n),
+            {"score": np.array(baseline, dtype=float)},
+            read=lambda places: (record_of(place, "a", **made) for place in places),
+        ),
+        after=PairedSide(
+            np.arange(n)[::-1].copy(),  # in another order there
+            {"score": np.array(candidate, dtype=float)},
+            read=lambda places: (record_of(place, "b", **made) for place in places),
+        ),
         directions={} if direction is None else {"score": direction},
-        baseline_items=lambda places: (record_of(place, "a", **made) for place in places),
-        candidate_items=lambda places: (record_of(place, "b", **made) for place in places),
     )
     return Flips(paired, "score")
 
@@ -107,7 +111,8 @@ def test_a_flip_has_prompts_answers_and_annotations():
 
 
 def test_a_run_that_has_fewer_records_than_places_is_no_silence():
-    paired = replace(flips_of([1, 1], [0, 0]).paired, candidate_items=lambda _: iter([]))
+    paired = flips_of([1, 1], [0, 0]).paired
+    paired = replace(paired, after=replace(paired.after, read=lambda _: iter([])))
     with pytest.raises(ValueError, match="shorter"):
         list(Flips(paired, "score").read())
 

@@ -22,7 +22,7 @@ def pair(baseline, candidate, **options):
 
 
 def places(items):
-    return list(zip(items.baseline_places.tolist(), items.candidate_places.tolist(), strict=True))
+    return list(zip(items.before.places.tolist(), items.after.places.tolist(), strict=True))
 
 
 def case(name, *, text="q", **fields):
@@ -35,9 +35,9 @@ def test_items_are_paired_by_their_ids_first():
     items = pair(before, after)
     assert (items.matched_by, places(items)) == ("id", [(0, 1), (1, 0)])
     assert (items.n_only_baseline, items.n_only_candidate) == (1, 0)
-    assert items.baseline_values["right"].tolist() == [1, 0]
-    assert [math.isnan(one) for one in items.candidate_values["right"]] == [True, False]
-    assert (items.baseline_failed.tolist(), items.candidate_failed.tolist()) == (
+    assert items.before.values["right"].tolist() == [1, 0]
+    assert [math.isnan(one) for one in items.after.values["right"]] == [True, False]
+    assert (items.before.failed.tolist(), items.after.failed.tolist()) == (
         [False, False],
         [True, False],
     )
@@ -122,14 +122,14 @@ def test_pairs_are_those_of_the_ids_in_the_order_of_the_baseline(seed):
             pair(*runs, match="id")
         return
     items = pair(*runs, match="id")
-    assert items.baseline_values["right"].tolist() == items.candidate_values["right"].tolist() == both
+    assert items.before.values["right"].tolist() == items.after.values["right"].tolist() == both
     assert items.n_only_baseline == len(ids[0]) - len(both)
     assert items.n_only_candidate == len(ids[1]) - len(both)
     read = [
         [one.test_item.id for one in side(at)]
         for side, at in (
-            (items.baseline_items, items.baseline_places),
-            (items.candidate_items, items.candidate_places),
+            (items.before.read, items.before.places),
+            (items.after.read, items.after.places),
         )
     ]
     assert read[0] == read[1] == [f"i{one}" for one in both]
@@ -159,8 +159,8 @@ def test_repeats_are_given_where_values_are_their_means():
     before = record("a", item(0, 0.5, repeat_measurements=repeated), item(1, None), repeats=2)
     after = record("b", item(0, 1.0), item(1, 1.0))
     items = pair(before, after)
-    assert [list(one) for one in items.baseline_repeats["right"]] == [[0, 1], []]
-    assert items.candidate_repeats == {}
+    assert [list(one) for one in items.before.repeats["right"]] == [[0, 1], []]
+    assert items.after.repeats == {}
 
 
 def test_measurements_that_were_reduced_are_named_so():
@@ -176,11 +176,11 @@ def test_measurements_that_were_reduced_are_named_so():
         for sut in "ab"
     ]
     items = pair(*runs)
-    assert [*items.baseline_values] == [*items.ranges] == [*items.directions] == ["right.pass@2"]
-    assert items.baseline_repeats == {}
+    assert [*items.before.values] == [*items.ranges] == [*items.directions] == ["right.pass@2"]
+    assert items.before.repeats == {}
     other = pair(runs[0], runs[1].replaced(reduction=None), allow="reduction")
-    assert [*other.baseline_values] == [*other.candidate_values] == ["right"]
-    assert other.baseline_repeats == other.candidate_repeats == {}
+    assert [*other.before.values] == [*other.after.values] == ["right"]
+    assert other.before.repeats == other.after.repeats == {}
 
 
 def test_ranges_are_those_recorded_else_those_of_bools():
@@ -297,4 +297,4 @@ def test_a_run_is_read_once_however_many_candidates_there_are(monkeypatch):
     said = paired_runs(counted, [record(sut, item(0)) for sut in "bcd"])
     assert len(said.items) == 3
     assert len(reads) == 1
-    assert isinstance(said.items[0].baseline_places, np.ndarray)
+    assert isinstance(said.items[0].before.places, np.ndarray)

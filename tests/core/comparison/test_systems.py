@@ -152,7 +152,7 @@ def test_runs_are_compared_with_the_first_ones_where_they_share_a_test():
     assert [(row.test, row.candidate) for row in found.comparisons] == [
         *(("exam", "b"), ("exam", "a (a-again)"), ("quiz", "c")),
     ]
-    sides = [(pair.baseline_run, pair.candidate_run) for pair in found.paired]
+    sides = [(pair.before.run, pair.after.run) for pair in found.paired]
     assert [(runs.index(one), runs.index(other)) for one, other in sides] == [(0, 2), (0, 3), (1, 4)]
     assert compare_runs([runs[0], runs[5]]) is None
     assert compare_runs(runs[:1]) is None

@@ -24,6 +24,28 @@ def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PairedSide:
+    """What one of two runs has of the items that both have.
+
+    Args:
+        places: (n,) the place of each item among those of the run, from which its record is read.
+        values: each measurement by name, (n,) with NaN where the item failed or lacks it.
+        repeats: where prompts were asked several times, and values are means: for each measurement the values of the
+            repeats of each item, (n, R_i); empty for an item that failed.
+        failed: (n,) whether each item failed; it may have values all the same.
+        read: reads records of the run.
+        run: the run; None if it is not at hand.
+    """
+
+    places: "NDArray[np.int64]"
+    values: "Mapping[str, NDArray[np.float64]]"
+    repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    failed: "NDArray[np.bool_] | None" = None
+    read: ReadItems = no_items
+    run: RecordedRun | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PairedItems:
     """The items that the runs of two systems have in common, in the order of the baseline's test.
 
@@ -33,23 +55,12 @@ class PairedItems:
         matched_by: the key by which items were paired.
         n_only_baseline: items that only the baseline's run has.
         n_only_candidate: items that only the candidate's run has.
-        baseline_places: (n,) the place of each item among those of the baseline's run, from which its record is read.
-        candidate_places: (n,) the same for the candidate's run.
-        baseline_values: each measurement of the baseline by name, (n,) with NaN where the item failed or lacks it.
-        candidate_values: the candidate's measurements.
+        before: the baseline's side.
+        after: the candidate's side.
         clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
         groups: (n,) the name of each item's group; None if no groups were asked for.
-        baseline_repeats: where prompts were asked several times, and values are means: for each measurement the
-            values of the repeats of each item, (n, R_i); empty for an item that failed.
-        candidate_repeats: the candidate's.
         ranges: for measurements with a known range their lowest and highest possible value; infinite at an open end.
         directions: which values are better, for measurements with a known direction.
-        baseline_failed: (n,) whether each item failed in the baseline's run; it may have values all the same.
-        candidate_failed: the same for the candidate's.
-        baseline_items: reads records of the baseline's run.
-        candidate_items: reads records of the candidate's run.
-        baseline_run: the baseline's run; None if it is not at hand.
-        candidate_run: the candidate's.
     """
 
     test: str
@@ -57,19 +68,9 @@ class PairedItems:
     matched_by: str
     n_only_baseline: int
     n_only_candidate: int
-    baseline_places: "NDArray[np.int64]"
-    candidate_places: "NDArray[np.int64]"
-    baseline_values: "Mapping[str, NDArray[np.float64]]"
-    candidate_values: "Mapping[str, NDArray[np.float64]]"
+    before: PairedSide
+    after: PairedSide
     clusters: "NDArray[np.int64] | None" = None
     groups: Sequence[str] | None = None
-    baseline_repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-    candidate_repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)
-    baseline_failed: "NDArray[np.bool_] | None" = None
-    candidate_failed: "NDArray[np.bool_] | None" = None
-    baseline_items: ReadItems = no_items
-    candidate_items: ReadItems = no_items
-    baseline_run: RecordedRun | None = None
-    candidate_run: RecordedRun | None = None

@@ -11,7 +11,7 @@ from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import check_comparable, differences
 from modelgauge.comparison.pairing.matching import KEYS, pairing
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.side import Side
 from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
 from modelgauge.comparison.result import Differing, System
@@ -261,7 +261,16 @@ class _Pair:
         def named(name: str) -> str:
             return name if reduction is None else f"{name}.{reduction}"
 
-        are_means = reductions == {None}
+        def side(side: Side, places: "NDArray[np.int64]") -> PairedSide:
+            return PairedSide(
+                places,
+                {named(name): side.values(name)[places] for name in side.names},
+                repeats=side.repeats(places) if reductions == {None} else {},
+                failed=side.failed[places],
+                read=side.read,
+                run=side.run,
+            )
+
         groups = baseline.groups
         return PairedItems(
             test=self._test,
@@ -269,22 +278,12 @@ class _Pair:
             matched_by=matched_by,
             n_only_baseline=len(baseline) - len(first),
             n_only_candidate=len(candidate) - len(second),
-            baseline_places=first,
-            candidate_places=second,
-            baseline_values={named(name): baseline.values(name)[first] for name in baseline.names},
-            candidate_values={named(name): candidate.values(name)[second] for name in candidate.names},
+            before=side(baseline, first),
+            after=side(candidate, second),
             clusters=_clusters((baseline, first), (candidate, second)),
             groups=None if groups is None else [groups[place] for place in first.tolist()],
-            baseline_repeats=baseline.repeats(first) if are_means else {},
-            candidate_repeats=candidate.repeats(second) if are_means else {},
             ranges={named(name): bounds for name, bounds in _ranges(baseline, candidate).items()},
             directions={named(name): direction for name, direction in _directions(*records).items()},
-            baseline_failed=baseline.failed[first],
-            candidate_failed=candidate.failed[second],
-            baseline_items=baseline.read,
-            candidate_items=candidate.read,
-            baseline_run=baseline.run,
-            candidate_run=candidate.run,
         )
 
 

@@ -208,9 +208,9 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         raise RecordError(
             f"--runs: {error.problem}", fix="Give two runs of one test, on the same items."
         ) from None
-    common = [name for name in items.baseline_values if name in items.candidate_values]
+    common = [name for name in items.before.values if name in items.after.values]
     name, *_ = chosen_measurements(common, [options.measurement] if options.measurement else ())
-    values = np.array([items.baseline_values[name], items.candidate_values[name]])
+    values = np.array([items.before.values[name], items.after.values[name]])
     scored = ~np.isnan(values)
     both = np.flatnonzero(scored.all(axis=0))
     if len(both) < 2:
@@ -220,7 +220,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         )
     repeats = [
         [held[name][place] for place in both.tolist()]
-        for held in (items.baseline_repeats, items.candidate_repeats)
+        for held in (items.before.repeats, items.after.repeats)
         if name in held
     ]
     alone = items.n_only_baseline + items.n_only_candidate

@@ -31,26 +31,26 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
         of_test = {
             id(other): other
             for other in (pair, *comparison.paired)
-            if other.test == pair.test and {id(other.baseline_run), id(other.candidate_run)} <= numbers.keys()
+            if other.test == pair.test and {id(other.before.run), id(other.after.run)} <= numbers.keys()
         }
         if id(pair) in of_test:
             data = {
                 "measurement": row.measurement,
                 "sign": _SIGNS[row.direction],
                 "sides": list(_sides([*of_test.values()], comparison.baseline.label, numbers)),
-                "before": _values(pair.baseline_values.get(row.measurement), len(pair.baseline_places)),
-                "after": _values(pair.candidate_values.get(row.measurement), len(pair.baseline_places)),
+                "before": _values(pair.before.values.get(row.measurement), len(pair.before.places)),
+                "after": _values(pair.after.values.get(row.measurement), len(pair.before.places)),
             }
             yield f"compare-{place}", packed(data)
 
 
 def _sides(pairs: Sequence[PairedItems], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
     """The baseline, the candidate and the other candidates: for each pair of items the place in their runs, or -1."""
-    items = pairs[0].baseline_places.tolist()
-    yield {"label": baseline, "run": str(numbers[id(pairs[0].baseline_run)]), "places": items}
+    items = pairs[0].before.places.tolist()
+    yield {"label": baseline, "run": str(numbers[id(pairs[0].before.run)]), "places": items}
     for pair in pairs:
-        own = dict(zip(pair.baseline_places.tolist(), pair.candidate_places.tolist(), strict=True))
-        run = str(numbers[id(pair.candidate_run)])
+        own = dict(zip(pair.before.places.tolist(), pair.after.places.tolist(), strict=True))
+        run = str(numbers[id(pair.after.run)])
         yield {"label": pair.candidate, "run": run, "places": [own.get(item, -1) for item in items]}
 
 

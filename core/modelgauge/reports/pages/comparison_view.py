@@ -31,8 +31,8 @@ _LOOKS = {True: "told", False: "untold", None: "untested"}
 def compared_runs(comparison: Comparison) -> list[RecordedRun]:
     """The runs that were compared, those of the baseline first; none where the comparison was read from JSON."""
     sides = [
-        *(pair.baseline_run for pair in comparison.paired),
-        *(pair.candidate_run for pair in comparison.paired),
+        *(pair.before.run for pair in comparison.paired),
+        *(pair.after.run for pair in comparison.paired),
     ]
     return [*{id(run): run for run in sides if run is not None}.values()]
 
@@ -143,7 +143,7 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
     labels = comparison.labels
     cells: dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]] = {}
     for row, pair in zip(comparison.comparisons, comparison.paired, strict=False):
-        for label, run in ((labels[0], pair.baseline_run), (row.candidate, pair.candidate_run)):
+        for label, run in ((labels[0], pair.before.run), (row.candidate, pair.after.run)):
             found = None if run is None else run.record.result.get(row.measurement)
             if isinstance(found, Estimate):
                 of_row = cells.setdefault((row.test, row.measurement), {})
@@ -231,7 +231,7 @@ def _comparison_views(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
     numbers = {id(run): number for number, run in enumerate(runs)}
     rows = comparison.comparisons
     for place, (row, pair) in enumerate(zip(rows, comparison.paired, strict=False)):
-        sides = [numbers.get(id(run)) for run in (pair.baseline_run, pair.candidate_run)]
+        sides = [numbers.get(id(run)) for run in (pair.before.run, pair.after.run)]
         if None not in sides:
             several = [
                 getattr(row, name)
