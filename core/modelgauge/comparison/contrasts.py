@@ -1,7 +1,7 @@
 """The numbers of one measurement, compared between the baseline and one candidate; verdicts are in `verdicts`."""
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def _bounds(every: _Values, scored: "NDArray[np.bool_]") -> dict[str, Interval |
 def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]":
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
     found = values.paired_difference()
-    interval, interval_kind = found.difference.interval, found.difference.interval_kind
+    means = _means(found)
     p_value, p_kind, p_mid = found.p_value, found.p_kind, found.p_mid
     if options.test == "permutation":
         p_kind, p_mid = "permutation", None
@@ -141,25 +141,33 @@ def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]"
     elif options.test == "bootstrap":
         drawn = bootstrap_difference(values.before, values.after, clusters=values.clusters, seed=options.seed)
         if drawn.interval is not None:
-            interval, interval_kind = drawn.interval, "bca"
+            means |= {"interval": drawn.interval, "interval_kind": "bca"}
             p_value, p_kind, p_mid = drawn.p_value, "bootstrap", None
     elif p_value is None and values.n_units > 1:
         # All units differ alike: of all sign patterns two are as extreme.
         p_value, p_kind = 2.0 ** (1 - values.n_units), "permutation"
     return {
-        "baseline_value": found.baseline,
-        "candidate_value": found.candidate,
-        "difference": found.difference.value,
-        "stderr": found.difference.stderr,
+        **means,
         "stderr_unpaired": found.stderr_unpaired,
         "correlation": found.correlation,
-        "interval": interval,
-        "interval_kind": interval_kind,
         "p_value": p_value,
         "p_kind": p_kind,
         "p_mid": p_mid,
         "mde": found.mde,
         "n_clusters": found.difference.n_clusters,
+    }
+
+
+def _means(found: PairedDifference) -> "dict[str, Any]":
+    """What a comparison and the difference of a group have in common."""
+    difference = found.difference
+    return {
+        "baseline_value": found.baseline,
+        "candidate_value": found.candidate,
+        "difference": difference.value,
+        "stderr": difference.stderr,
+        "interval": difference.interval,
+        "interval_kind": difference.interval_kind,
     }
 
 
@@ -225,23 +233,14 @@ def _by_group(values: _Values, items: PairedItems, scored: "NDArray[np.bool_]") 
         values.at(places)
         for places in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     ]
-    groups = []
-    for name, part in zip(names.tolist(), parts, strict=True):
-        found = part.paired_difference()
-        groups.append(
-            GroupDifference(
-                group=name,
-                n_paired=len(part.before),
-                baseline_value=found.baseline,
-                candidate_value=found.candidate,
-                difference=found.difference.value,
-                stderr=found.difference.stderr,
-                interval=found.difference.interval,
-                interval_kind=found.difference.interval_kind,
-            )
-        )
+    groups = tuple(
+        [
+            GroupDifference(group=name, n_paired=len(part.before), **_means(part.paired_difference()))
+            for name, part in zip(names.tolist(), parts, strict=True)
+        ]
+    )
     apart = values.clusters is None or sum(part.n_units for part in parts) == values.n_units
-    return {"groups": tuple(groups), "p_interaction": _p_interaction(parts) if apart else None}
+    return {"groups": groups, "p_interaction": _p_interaction(parts) if apart else None}
 
 
 def _p_interaction(parts: list[_Values]) -> float | None:

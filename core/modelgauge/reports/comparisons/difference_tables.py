@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from modelgauge.comparison.result import (
     Comparison,
     GroupDifference,
-    Interval,
     LeaderboardTable,
     MacroComparison,
     MeasurementComparison,
@@ -34,9 +33,7 @@ class DifferenceLine:
         names: the test, the measurement and the candidate.
         place: of the comparison that it is, or is a group of, among all; None for a mean over tests.
         group: the group with the number of its items; empty for no group.
-        difference: None if nothing was paired.
-        stderr: of the difference.
-        interval: of the difference.
+        row: that has the difference, with its standard error and interval.
         is_finding: whether it is a finding; None if it was not tested.
         other: its other cells, by the heads of their columns.
     """
@@ -44,9 +41,7 @@ class DifferenceLine:
     names: tuple[str, str, str]
     place: int | None = None
     group: str = ""
-    difference: float | None
-    stderr: float | None
-    interval: Interval | None
+    row: MeasurementComparison | GroupDifference | MacroComparison
     is_finding: bool | None = None
     other: dict[str, str] = field(default_factory=dict)
 
@@ -81,7 +76,9 @@ class DifferenceTable:
     def ends(self) -> list[float]:
         """The values that its axis must hold, in its unit."""
         return [
-            self.unit.scale * end for line in self.lines for end in line.interval or (line.difference or 0.0,)
+            self.unit.scale * end
+            for line in self.lines
+            for end in line.row.interval or (line.row.difference or 0.0,)
         ]
 
     def names(self) -> Columns:
@@ -106,8 +103,8 @@ class DifferenceTable:
     def numbers(self) -> Columns:
         """The columns of numbers that any row has."""
         found: Columns = [
-            ("difference", [self.unit.signed(line.difference, line.stderr) for line in self.lines]),
-            ("95 % interval", [self.unit.between(line.interval, line.stderr) for line in self.lines]),
+            ("difference", [self.unit.signed(line.row.difference, line.row.stderr) for line in self.lines]),
+            ("95 % interval", [self.unit.between(line.row.interval, line.row.stderr) for line in self.lines]),
         ]
         for head in dict.fromkeys(name for line in self.lines for name in line.other):
             column = [line.other.get(head, "") for line in self.lines]
@@ -162,9 +159,7 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
     yield DifferenceLine(
         names=names,
         place=place,
-        difference=row.difference,
-        stderr=row.stderr,
-        interval=row.interval,
+        row=row,
         is_finding=row.verdict != "cannot_tell",
         other={
             _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
@@ -178,9 +173,7 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
             names=names,
             place=place,
             group=f"{group.group} ({group.n_paired:,})",
-            difference=group.difference,
-            stderr=group.stderr,
-            interval=group.interval,
+            row=group,
             other={head: _values(group, arrow)},
         )
 
@@ -189,9 +182,7 @@ def _mean_line(mean: MacroComparison, comparison: Comparison) -> DifferenceLine:
     p = "" if mean.p_adjusted is None else p_text(mean.p_adjusted, comparison.alpha)
     return DifferenceLine(
         names=(f"mean of {counted(len(mean.tests), 'test')}", mean.measurement, mean.candidate),
-        difference=mean.difference,
-        stderr=mean.stderr,
-        interval=mean.interval,
+        row=mean,
         is_finding=mean.verdict != "cannot_tell",
         other={_p_head(comparison): p},
     )

@@ -69,8 +69,8 @@ def _width(column: tuple[str, list[str]]) -> int:
 
 
 def _drawing(line: DifferenceLine, unit: Unit, axis: TextAxis, page: Page) -> str:
-    value = None if line.difference is None else unit.scale * line.difference
-    ends = line.interval
+    difference, ends = line.row.difference, line.row.interval
+    value = None if difference is None else unit.scale * difference
     scaled = None if ends is None else (unit.scale * ends[0], unit.scale * ends[1])
     return axis.drawn(value, scaled, _mark(line.is_finding, page))
 

@@ -123,14 +123,15 @@ def _cell_parts(head: str, cell: str) -> list[tuple[str, str]]:
 
 
 def _bar(line: DifferenceLine, unit: Unit, axis: Axis) -> str:
-    if line.difference is None:
+    row = line.row
+    if row.difference is None:
         return ""
-    known, interval = f"{unit.signed(line.difference, line.stderr)} {unit.name}".strip(), None
-    if line.interval is not None:
-        low, high = line.interval
+    known, interval = f"{unit.signed(row.difference, row.stderr)} {unit.name}".strip(), None
+    if row.interval is not None:
+        low, high = row.interval
         interval = unit.scale * low, unit.scale * high
-        known += f", from {unit.between(line.interval, line.stderr)}"
-    value, look = unit.scale * line.difference, _LOOKS[line.is_finding]
+        known += f", from {unit.between(row.interval, row.stderr)}"
+    value, look = unit.scale * row.difference, _LOOKS[line.is_finding]
     return interval_bar(axis, value, interval, mark=0.0, label=known, look=look)
 
 
