@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from modelgauge.data.results import Counts as Counts
     from modelgauge.data.results import RunFailure as RunFailure
     from modelgauge.data.results import Threshold as Threshold
-    from modelgauge.dependencies import ExternalData as ExternalData
-    from modelgauge.dependencies import LocalData as LocalData
-    from modelgauge.dependencies import PackageData as PackageData
-    from modelgauge.dependencies import WebData as WebData
+    from modelgauge.dependencies.sources import ExternalData as ExternalData
+    from modelgauge.dependencies.sources import LocalData as LocalData
+    from modelgauge.dependencies.sources import PackageData as PackageData
+    from modelgauge.dependencies.sources import WebData as WebData
     from modelgauge.interfaces.annotator import CompletionAnnotator as CompletionAnnotator
     from modelgauge.interfaces.sut import AcceptsChatPrompt as AcceptsChatPrompt
     from modelgauge.interfaces.sut import AcceptsTextPrompt as AcceptsTextPrompt

@@ -17,7 +17,7 @@ from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord
-from modelgauge.dependencies import DependencyStore
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
 from modelgauge.engine.executors.base import LOCAL
 from modelgauge.engine.items.measurer import reducer

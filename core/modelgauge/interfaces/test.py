@@ -11,7 +11,7 @@ from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import Direction, Threshold
-from modelgauge.dependencies import ExternalData
+from modelgauge.dependencies.sources import ExternalData
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method

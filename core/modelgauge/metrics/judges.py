@@ -17,7 +17,7 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.dependencies import DependencyStore
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.switchboard import call_once
 from modelgauge.errors import CallError, InvalidOptionError, UsageError

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.secrets import SecretStore
-from modelgauge.dependencies import DependencyStore, ResolvedDependency
+from modelgauge.dependencies.request import ResolvedDependency
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.work import Respondent, Work, check_work
 from modelgauge.errors import (
     DefinitionError,

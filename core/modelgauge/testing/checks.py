@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from modelgauge.config.settings import load_settings
-from modelgauge.dependencies import DependencyStore
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import UsageError
 from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT

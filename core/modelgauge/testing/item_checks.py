@@ -16,7 +16,7 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.dependencies import WebData
+from modelgauge.dependencies.sources import WebData
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.testing.fakes import FakeSUT, Replies, Reply

@@ -17,7 +17,7 @@ from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import Settings
 from modelgauge.data.items import TestItem, hex_digest
-from modelgauge.dependencies import DependencyStore
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.source import numbered
 from modelgauge.errors import DefinitionError, InvalidOptionError, ModelGaugeError, PluginError

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge.dependencies import DependencyStore, ExternalData
+from modelgauge.dependencies.sources import ExternalData
+from modelgauge.dependencies.store import DependencyStore
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

@@ -7,8 +7,9 @@ import re
 import pytest
 from archives import files_in, sha, tar_gz
 
-from modelgauge.dependencies import DependencyStore, LocalData, PackageData, WebData
 from modelgauge.dependencies.request import take_copy
+from modelgauge.dependencies.sources import LocalData, PackageData, WebData
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import (
     ChecksumError,
     DependencyMissingError,

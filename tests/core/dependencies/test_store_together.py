@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from archives import sha, tar_gz
 
-from modelgauge.dependencies import DependencyStore, LocalData, WebData
+from modelgauge.dependencies.sources import LocalData, WebData
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import (
     ChecksumError,
     DependencyError,

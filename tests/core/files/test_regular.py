@@ -7,7 +7,8 @@ import children
 import pytest
 
 from modelgauge import load_record
-from modelgauge.dependencies import DependencyStore, LocalData
+from modelgauge.dependencies.sources import LocalData
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import DownloadError, ModelGaugeError
 from modelgauge.evals import EvaluationDataset
 from modelgauge.files.regular import NotRegularError, bytes_of, check_regular, opened, real_path

@@ -16,7 +16,7 @@ from modelgauge import (
     hookimpl,
 )
 from modelgauge.config.secrets import SecretStore
-from modelgauge.dependencies import DependencyStore
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import (
     DefinitionError,
     DependencyMissingError,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.dependencies import DependencyStore, ExternalData, ResolvedDependency
+    from modelgauge.dependencies.request import ResolvedDependency
+    from modelgauge.dependencies.sources import ExternalData
+    from modelgauge.dependencies.store import DependencyStore
     from modelgauge.interfaces.test import PromptResponseTest
 
 
@@ -168,7 +170,7 @@ def _made(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
 
 
 def _store(app: App) -> DependencyStore:
-    from modelgauge.dependencies import DependencyStore
+    from modelgauge.dependencies.store import DependencyStore
 
     return DependencyStore(app.settings.data_dir / "dependencies", offline=True)
 
