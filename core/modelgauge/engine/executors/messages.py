@@ -27,7 +27,7 @@ The text after the tab is an item, or a line of the journal; it can be passed on
 | `log` | logger, level, text | a line of its log; no logger: a warning |
 """
 
-from collections.abc import Mapping
+from collections import Counter
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -85,6 +85,26 @@ def unpacked(line: bytes) -> tuple[str, list[Any], bytes]:
     return kind, fields, body
 
 
-def changes(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """Return the numbers that grew, and by how much."""
-    return {name: grown for name, number in now.items() if (grown := number - before.get(name, 0))}
+# --- lines of logs ---------------------------------------------------------------------------------
+
+
+_REMEMBERED = 10_000  # lines
+
+
+class ShownOnce:
+    """Which lines were shown: what each of several speakers says once is shown once."""
+
+    def __init__(self) -> None:
+        self._counts: dict[object, Counter[str]] = {}
+        self._shown: Counter[str] = Counter()
+
+    def is_new(self, speaker: object, text: str) -> bool:
+        """Whether a sender has repeated a text more often than it was shown."""
+        counts = self._counts.setdefault(speaker, Counter())
+        counts[text] += 1
+        is_new = counts[text] > self._shown[text]
+        self._shown[text] += is_new
+        if len(self._shown) > _REMEMBERED:
+            self._counts.clear()
+            self._shown.clear()
+        return is_new

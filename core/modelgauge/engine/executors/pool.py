@@ -20,9 +20,8 @@ from modelgauge.engine.calls.limits import AdaptiveLimiter
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.base import Executor
 from modelgauge.engine.executors.gate import Gate
-from modelgauge.engine.executors.messages import END, TAB, packed, unpacked
+from modelgauge.engine.executors.messages import END, TAB, ShownOnce, packed, unpacked
 from modelgauge.engine.executors.remote_worker import Assignment, RemoteWorker
-from modelgauge.engine.executors.shown_once import ShownOnce
 from modelgauge.engine.items.contexts import context_classes
 from modelgauge.errors import ModelGaugeError, RunStoppedError, UsageError, WorkerLostError
 

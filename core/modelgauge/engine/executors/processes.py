@@ -6,7 +6,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from modelgauge.engine.executors.shown_once import ShownOnce
+from modelgauge.engine.executors.messages import ShownOnce
 from modelgauge.errors import InvalidOptionError
 
 # -P: nothing in the working directory is taken for a module of ours.
