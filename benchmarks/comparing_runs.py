@@ -98,7 +98,7 @@ def compared(what: str, folder: Path) -> None:
         found = compare("a", "b", data_dir=folder, match="input", group_by="topic")
     else:
         found = compare("all", baseline_sut="sut_0", data_dir=folder)
-    paired = sum(one.n_paired for one in found.comparisons)
+    paired = sum(comparison.n_paired for comparison in found.comparisons)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{len(found.comparisons)} comparisons of {paired:,} pairs: {time.process_time() - began:.1f} s of processor, "

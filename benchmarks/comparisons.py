@@ -91,8 +91,8 @@ def of_right_and_wrong(samples: int) -> None:
                 tests = ["", "", ""]
                 if not truth:
                     tests = [
-                        errors(one.p_value for one in discordances),
-                        errors(one.p_mid for one in discordances),
+                        errors(discordance.p_value for discordance in discordances),
+                        errors(discordance.p_mid for discordance in discordances),
                         errors(
                             2 * student_t_sf(abs(e.mean) / e.stderr, e.df) if e.stderr else 1.0 for e in plain
                         ),
@@ -124,11 +124,11 @@ def of_numbers(samples: int) -> None:
             row(
                 name, n,
                 coverage((one.difference.interval for one in found), 0.0),
-                coverage((one.interval for one in boots), 0.0),
+                coverage((boot.interval for boot in boots), 0.0),
                 errors(one.p_value for one in found),
                 errors(sign_flip_test(zeros, one, permutations=999) for one in drawn),
                 errors(wilcoxon_test(zeros, one) for one in drawn),
-                errors(one.p_value for one in boots),
+                errors(boot.p_value for boot in boots),
             )  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def of_equivalence(samples: int) -> None:
             row(
                 f"{rates[0]} and {rates[1]}",
                 n,
-                errors(equivalence_test(*one, 0.05).p_equivalent for one in pairs),
+                errors(equivalence_test(*pair, 0.05).p_equivalent for pair in pairs),
             )
 
 

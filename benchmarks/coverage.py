@@ -83,7 +83,7 @@ def held(interval: Interval, truth: float) -> bool:
 
 
 def cell(intervals: list[Interval], truth: float) -> str:
-    share = np.mean([held(one, truth) for one in intervals])
+    share = np.mean([held(interval, truth) for interval in intervals])
     return f"{share:.3f} ({np.mean([high - low for low, high in intervals]):.3f})"
 
 
@@ -112,7 +112,7 @@ def of_scores(samples: int) -> None:
 def measured(values: np.ndarray, shared: list[int] | None = None) -> MeasuredItems:
     item = TestItem(["q"], id="q")
     items = [
-        MeasuredTestItem.model_construct(test_item=item, measurements={"x": float(one)}) for one in values
+        MeasuredTestItem.model_construct(test_item=item, measurements={"x": float(value)}) for value in values
     ]
     return MeasuredItems.of(items, ranges={"x": (0, 1)}, shared=shared)
 

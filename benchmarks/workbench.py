@@ -67,7 +67,7 @@ def make_runs(data: Path, count: int) -> None:
             data_dir=data / "templates",
         )
         templates.append(data / "templates" / "runs" / record.run_id)
-    records = [json.loads((one / "record.json").read_text()) for one in templates]
+    records = [json.loads((template / "record.json").read_text()) for template in templates]
     for number in range(count):
         began = BEGAN + timedelta(minutes=9 * number)
         folder = data / "runs" / f"{began:%Y%m%d-%H%M%S}-{number % 0xFFFFF:05x}0"

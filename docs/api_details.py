@@ -178,12 +178,12 @@ def _defined(function: Any) -> str:
 def _called(name: str, signature: inspect.Signature) -> str:
     """A signature on one line, or with a line for each parameter."""
     parts, by_name = [], False
-    for one in signature.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not by_name:
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not by_name:
             by_name = True
             parts.append("*")
-        by_name = by_name or one.kind is one.VAR_POSITIONAL
-        parts.append(_parameter(one))
+        by_name = by_name or parameter.kind is parameter.VAR_POSITIONAL
+        parts.append(_parameter(parameter))
     returned = (
         "" if signature.return_annotation in (inspect.Signature.empty, None) else signature.return_annotation
     )
@@ -191,7 +191,7 @@ def _called(name: str, signature: inspect.Signature) -> str:
     line = f"{name}({', '.join(parts)}){arrow}"
     if len(line) <= _WIDTH:
         return line
-    return "\n".join([f"{name}(", *(f"    {one}," for one in parts), f"){arrow}"])
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f"){arrow}"])
 
 
 def _parameter(one: inspect.Parameter) -> str:

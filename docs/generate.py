@@ -223,7 +223,8 @@ def _signature(function: Any) -> str:
 def settings_page() -> str:
     """Every setting with its spellings."""
     rows: list[tuple[str, ...]] = [
-        (f"`{one.key}`", f"`{one.variable}`", _default(one.default), one.meaning) for one in list_settings()
+        (f"`{setting.key}`", f"`{setting.variable}`", _default(setting.default), setting.meaning)
+        for setting in list_settings()
     ]
     head = (f"in {SETTINGS_FILE}", "in the environment", "default", "meaning")
     return _SETTINGS.format(

@@ -76,7 +76,7 @@ def _served(folder: Path) -> Iterator[str]:
         if found is None:
             sys.exit("`modelgauge serve` printed no address.")
         runs = sorted(one.name for one in (folder / "run_data" / "runs").iterdir())
-        yield f"{found[0]}compare?{urlencode([('runs', one) for one in runs])}"
+        yield f"{found[0]}compare?{urlencode([('runs', run) for run in runs])}"
         server.terminate()
 
 

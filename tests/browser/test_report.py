@@ -181,7 +181,7 @@ def test_a_long_uid_stands_in_the_title_by_its_last_part(report, visit):
 def test_charts_are_whole_on_a_narrow_screen(report, visit, place):
     address = report((_test(), FakeSUT("half", _answer)), (_test(), FakeSUT("none", "no")))
     charts = visit(address + place, width=320).locator("td.chart svg:visible").all()
-    ends = [(box["x"], box["x"] + box["width"]) for box in (one.bounding_box() for one in charts)]
+    ends = [(box["x"], box["x"] + box["width"]) for box in (chart.bounding_box() for chart in charts)]
     assert len(ends) >= 3
     assert all(start >= 0 and end <= 320 for start, end in ends)
 

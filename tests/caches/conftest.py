@@ -109,6 +109,6 @@ def opened():
         return caches[-1]
 
     yield open_it
-    for one in caches:
-        one.close()
-        one.leave()
+    for cache in caches:
+        cache.close()
+        cache.leave()

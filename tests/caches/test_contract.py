@@ -97,7 +97,7 @@ def test_of_many_who_ask_one_gets_a_key(open_cache):
         won.extend(one for one in DIGESTS[:200] if one not in refused)
         cache.close()
 
-    threads = [threading.Thread(target=ask, args=[one]) for one in caches]
+    threads = [threading.Thread(target=ask, args=[cache]) for cache in caches]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -29,7 +29,7 @@ README = Path(__file__).parents[2] / "plugins/redis/README.md"
 
 
 def answers(entries):
-    return {one.key.digest: one.response for one in entries}
+    return {entry.key.digest: entry.response for entry in entries}
 
 
 # --- a server that goes away -----------------------------------------------------------------------------
@@ -275,8 +275,8 @@ def test_four_processes_on_one_cold_cache_pay_for_each_key_once(remote, tmp_path
         assert code == 0, err
     assert sorted(calls(tmp_path)) == sorted(f"question {n}" for n in range(NUMBER))
     counts = [record(run)["counts"] for run in runs(tmp_path)]
-    assert [one["scored"] for one in counts] == [NUMBER] * 4
-    assert sum(one["sut_calls"]["paid"] for one in counts) == NUMBER
+    assert [count["scored"] for count in counts] == [NUMBER] * 4
+    assert sum(count["sut_calls"]["paid"] for count in counts) == NUMBER
 
 
 def test_what_a_killed_process_was_asking_is_taken_over(remote, tmp_path):
@@ -321,7 +321,7 @@ def test_a_password_is_written_nowhere(remote, tmp_path, caplog):
     assert (code, stats[0]) == (0, 0), err + stats[2]
     assert f"{NUMBER} responses" in stats[1]
     files = [one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()]
-    assert all(PASSWORD.encode() not in one for one in files)
+    assert all(PASSWORD.encode() not in file for file in files)
     assert PASSWORD not in out + err + stats[1] + stats[2]
     resumed = done(tmp_path, "resume", "latest", "--cache", remote.address)
     assert resumed[0] == 0, resumed[2]

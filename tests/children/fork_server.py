@@ -59,7 +59,7 @@ class Preloading:
         from modelgauge.config.entry_points import installed_entry_points  # noqa: PLC0415  as above
         from modelgauge.reports.pages.assets import environment  # noqa: PLC0415
 
-        plugins = [one.value for one in installed_entry_points()]
+        plugins = [entry_point.value for entry_point in installed_entry_points()]
         for name in (*LIBRARIES, *plugins):
             importlib.import_module(name)
         for name in environment().list_templates(["j2"]):

@@ -147,24 +147,24 @@ def test_a_runner_is_used_again_also_twice_in_one_loop(sut, options):
         first = await runner.run_async(Sums("sums"), sut)
         second = await runner.run_async([Sums("sums")], [sut])
         both = await asyncio.gather(*(runner.run_async(Sums(uid), sut) for uid in ("a", "b")))
-        return [*first, *second, *(one for records in both for one in records)]
+        return [*first, *second, *(record for records in both for record in records)]
 
     records = [*asyncio.run(cells()), *runner.run([Sums("c"), Sums("d")], [sut])]
-    assert [one.counts.scored for one in records] == [5] * 6
-    assert sum(one.counts.sut_calls.paid for one in records) == 5
-    assert len({one.run_id for one in records}) == 6
+    assert [record.counts.scored for record in records] == [5] * 6
+    assert sum(record.counts.sut_calls.paid for record in records) == 5
+    assert len({record.run_id for record in records}) == 6
 
 
 def test_records_are_in_the_order_of_tests_and_suts_and_share_an_invocation(sut, options):
     other = FunctionSUT("wrong", lambda text: "?", version=1)
     records = Runner(**options).run([Sums("a"), Sums("b")], [sut, other])
-    assert [(one.test_uid, one.sut_uid) for one in records] == [
+    assert [(record.test_uid, record.sut_uid) for record in records] == [
         ("a", "adder"),
         ("a", "wrong"),
         ("b", "adder"),
         ("b", "wrong"),
     ]
-    (invocation,) = {one.invocation_id for one in records}
+    (invocation,) = {record.invocation_id for record in records}
     assert load_records(invocation, options["data_dir"]) == records
     with pytest.raises(RecordError, match="4 records"):
         load_record(invocation, options["data_dir"])
@@ -221,7 +221,7 @@ def test_a_slow_sut_does_not_hold_back_a_fast_one(options):
     records = Runner(observers=[Watching()], **options).run(
         Sums("sums"), [FunctionSUT("slow", slow), FunctionSUT("fast", add)]
     )
-    assert [one.counts.scored for one in records] == [5, 5]
+    assert [record.counts.scored for record in records] == [5, 5]
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -502,5 +502,8 @@ def test_run_test_is_for_one_pair_and_a_runner_for_what_a_group_or_a_pattern_nam
             run_test(name, sut, plugins=plugins, **options)
     assert not (options["data_dir"] / "runs").exists()
     records = Runner(plugins=plugins, **options).run("both", sut)
-    assert [(one.test_uid, one.groups) for one in records] == [("one", {"both": 2}), ("two", {"both": 2})]
+    assert [(record.test_uid, record.groups) for record in records] == [
+        ("one", {"both": 2}),
+        ("two", {"both": 2}),
+    ]
     assert run_test("o*", sut, plugins=plugins, **options).test_uid == "one"

@@ -131,7 +131,7 @@ def _match(expected: str, printed: str) -> re.Match[str] | None:
     """How output is as shown; each run id that is shown is a group."""
     parts = re.split(rf"(\.\.\.|{_RUN_ID.pattern})", _comparable(expected))
     patterns = [".*?" if part == "..." else re.escape(part) for part in parts]
-    patterns[1::2] = [one if one == ".*?" else f"({_RUN_ID.pattern})" for one in patterns[1::2]]
+    patterns[1::2] = [pattern if pattern == ".*?" else f"({_RUN_ID.pattern})" for pattern in patterns[1::2]]
     return re.fullmatch("".join(patterns), _comparable(printed), re.DOTALL)
 
 

@@ -191,14 +191,14 @@ def test_all_that_a_docstring_says_of_arguments_is_in_the_details(module: str) -
         assert set(re.findall(r"^    (\w+): ", told, re.MULTILINE)) <= set(rows), name
         if inspect.isfunction(value):
             assert f"```text\n{name}(" in section
-            assert all(one in section for one in inspect.signature(value).parameters), name
+            assert all(parameter in section for parameter in inspect.signature(value).parameters), name
 
 
 @pytest.mark.parametrize("name", [name for name in metrics.__all__ if name.endswith("Metric")])
 def test_every_metric_says_what_it_needs_and_when_a_case_passes(name: str) -> None:
     cls = getattr(metrics, name)
     section = details("modelgauge.metrics")[cls.__name__]
-    assert all(f"`{one}`" in section for one in cls.required_params)
+    assert all(f"`{param}`" in section for param in cls.required_params)
     (told,) = re.findall(r"^\| default threshold \| (.*) \|$", section, re.MULTILINE)
     if cls in (metrics.ExactMatchMetric, metrics.AnswerRelevancyMetric):
         assert float(told) == cls().threshold

@@ -88,7 +88,7 @@ for golden in dataset.goldens:
 
 result = evaluate(test_cases=dataset.test_cases, metrics=[AnswerRelevancyMetric()])
 """)
-    assert [one.success for one in names["result"]] == [True, False]
+    assert [name.success for name in names["result"]] == [True, False]
     assert names["result"].record.dataset.digest == names["dataset"].content_hash
     assert "1 of 2 test cases passed." in capsys.readouterr().out
 
@@ -110,9 +110,9 @@ hallucination_metric = HallucinationMetric(threshold=0.3)
 answer_relevancy_metric = AnswerRelevancyMetric(threshold=0.5)
 result = evaluate(dataset, [hallucination_metric, answer_relevancy_metric])
 """)
-    scores = [[data.score for data in one.metrics_data] for one in names["result"]]
+    scores = [[data.score for data in name.metrics_data] for name in names["result"]]
     assert scores == [[0.5, 1], [0, 0], [0, 1]]
-    assert [one.success for one in names["result"]] == [False, False, True]
+    assert [name.success for name in names["result"]] == [False, False, True]
 
 
 def test_conversations_from_scenarios(reader):

@@ -97,8 +97,8 @@ result = evaluate(
 """
     )
     assert (
-        [one.success for one in names["defaults"]]
-        == [one.success for one in names["result"]]
+        [name.success for name in names["defaults"]]
+        == [name.success for name in names["result"]]
         == [True, False]
     )
     assert names["defaults"].record.counts.judge_calls.paid == 4
@@ -129,8 +129,8 @@ unheard = evaluate(
 )
 """
     )
-    assert [len(one.metrics_data) for one in names["result"]] == [1, 1]
-    assert [one.success for one in names["unheard"]] == [False, False]
+    assert [len(name.metrics_data) for name in names["result"]] == [1, 1]
+    assert [name.success for name in names["unheard"]] == [False, False]
     with pytest.raises(MissingParameterError, match="FaithfulnessMetric needs 'retrieval_context'"):
         reader.run("evaluate(test_cases=test_cases, metrics=metrics)")
 

@@ -28,10 +28,10 @@ def llm_app(input: str):
 result = evaluate(observed_callback=llm_app, goldens=[Golden(input="Hi!"), Golden(input="Ho!")])
 assert_test(golden=Golden(input="Hi!"), observed_callback=llm_app)
 """)
-    for one in names["result"]:
-        (data,) = one.metrics_data
+    for name in names["result"]:
+        (data,) = name.metrics_data
         assert (data.component, data.score) == ("inner_component", 0.5)
-        assert [span.name for span in one.spans] == ["llm_app", "inner_component"]
+        assert [span.name for span in name.spans] == ["llm_app", "inner_component"]
 
 
 def test_components_that_are_defined_inside_of_the_app(reader):
@@ -57,7 +57,7 @@ def your_llm_app(input: str):
 
 result = evaluate(goldens=[Golden(input="this"), Golden(input="wrong that")], observed_callback=your_llm_app)
 """)
-    assert [one.success for one in names["result"]] == [True, False]
+    assert [name.success for name in names["result"]] == [True, False]
     assert names["result"].record.result["generator.AnswerRelevancyMetric"].value == 0.5
 
 

@@ -60,7 +60,7 @@ class Counting:
     def items_of(record):
         """The items of a run as JSON, in the order of the test, without the times of calls."""
         items = sorted(record.iter_items(), key=lambda item: item.index)
-        return [re.sub(r'"time":\[[^]]*\]', "", one.model_dump_json()) for one in items]
+        return [re.sub(r'"time":\[[^]]*\]', "", item.model_dump_json()) for item in items]
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_workers_end_with_a_killed_driver_and_the_run_is_resumed_on_one_process(
     assert code == 0, err
     finished = record(run)
     assert finished["counts"]["scored"] == 30
-    again = [one for one in set(calls(tmp_path)) if calls(tmp_path).count(one) > 1]
+    again = [call for call in set(calls(tmp_path)) if calls(tmp_path).count(call) > 1]
     assert len(again) <= CAP
 
 
@@ -95,7 +95,7 @@ def test_killed_workers_lose_nothing_and_double_nothing(tmp_path, seed):
     assert "ended by signal 9 (SIGKILL); another takes its place." in err
     [run] = runs(tmp_path)
     made = load_record(run)
-    assert sorted(one.index for one in made.iter_items()) == list(range(120))
+    assert sorted(record.index for record in made.iter_items()) == list(range(120))
     assert (made.counts.items, made.counts.scored) == (120, 120)
     for prompts, place in kept:
         later = [line for line in calls(tmp_path)[place:] if line.startswith("begin")]

@@ -59,7 +59,9 @@ def committed(data_dir: Path) -> set[str]:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         rows = connection.execute("SELECT key, value FROM Cache").fetchall() if "Cache" in tables else []
     requests = [json.loads(unpack(key, value).key.parts)[3] for key, value in rows]
-    return {one if isinstance(one, str) else one["messages"][-1]["content"] for one in requests}
+    return {
+        request if isinstance(request, str) else request["messages"][-1]["content"] for request in requests
+    }
 
 
 def journalled(folder: Path) -> list[str]:
@@ -72,11 +74,11 @@ def journalled(folder: Path) -> list[str]:
 def outcome(record) -> tuple:
     """What of a run may not depend on how it came about: counts of items, result, and the items in order."""
     counts = record.counts
-    items = sorted(record.iter_items(), key=lambda one: one.index)
+    items = sorted(record.iter_items(), key=lambda record: record.index)
     return (
         (counts.items, counts.scored, counts.failed),
         record.result,
         record.cancelled,
         record.failure,
-        [one.model_dump(mode="json") for one in items],
+        [item.model_dump(mode="json") for item in items],
     )

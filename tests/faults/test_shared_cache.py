@@ -39,8 +39,8 @@ def test_three_processes_pay_for_each_key_once(tmp_path):
         assert code == 0, err
     assert sorted(calls(tmp_path)) == sorted(f"question {n}" for n in range(NUMBER))
     counts = [record(run)["counts"] for run in runs(tmp_path)]
-    assert [one["scored"] for one in counts] == [NUMBER] * 3
-    assert sum(one["sut_calls"]["paid"] for one in counts) == NUMBER
+    assert [count["scored"] for count in counts] == [NUMBER] * 3
+    assert sum(count["sut_calls"]["paid"] for count in counts) == NUMBER
     assert opened(tmp_path) == []  # who leaves, leaves nothing
 
 

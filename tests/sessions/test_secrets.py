@@ -143,7 +143,7 @@ def test_a_secret_that_a_process_looked_up_stands_nowhere(project, run, command)
         assert not shown_in(SECRET[:8], text), name
         assert name == "totals.json" or shown_in(STANDS_FOR_IT, text), name
     reasons = [item.interactions[0].response.completions[0].annotations for item in record.test_item_records]
-    assert [one["Judged"]["reason"] for one in reasons if "Judged" in one] == [f"1 {STANDS_FOR_IT}"]
+    assert [reason["Judged"]["reason"] for reason in reasons if "Judged" in reason] == [f"1 {STANDS_FOR_IT}"]
     assert {item.test_item.prompts[0].prompt.text for item in record.test_item_exceptions} == {
         STANDS_FOR_IT,
         f"titles are cut in this one: {STANDS_FOR_IT}",
@@ -179,7 +179,7 @@ def test_cases_whose_process_was_killed_count_with_what_they_used(project, run):
         "test_killed_after": 2,
     }
     assert "2 of 4 test cases passed." in summary
-    (note,) = [one for one in record.notes if "test_killed" in one]
+    (note,) = [note for note in record.notes if "test_killed" in note]
     assert note.startswith("test_app.py::test_killed_amid: It was begun and not judged: ")
     assert shown_in(note, summary)
     for name, text in shown_or_left(project, summary).items():

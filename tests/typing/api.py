@@ -144,8 +144,8 @@ class MyTest(PromptResponseTest):
         return {"right": item.text == item.test_item.context_as(Want).answer}
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any]:
-        for one in items:
-            assert_type(one, MeasuredTestItem)
+        for item in items:
+            assert_type(item, MeasuredTestItem)
         return {"right": items.column("right").mean()}
 
 

@@ -96,7 +96,7 @@ def test_demo_04_annotation(run):
     assert set(measured(half, "agreement").values()) == {0.5}
     assert half.result["agreement"].value == 0.5
     annotations = half.test_item_records[0].interactions[0].response.completions
-    assert [one.get_annotation("yes") for one in annotations] == [
+    assert [annotation.get_annotation("yes") for annotation in annotations] == [
         {"starts_with_y": True},
         {"starts_with_y": False},
     ]

@@ -73,19 +73,19 @@ def test_a_login_goes_to_the_server_of_the_environment(recorder, monkeypatch, en
     recorder.answers = [(403, {}, {"error_code": "PERMISSION_DENIED", "message": "Not\nyours"})]
     with pytest.raises(MLflowError, match=r"403 Forbidden: .*PERMISSION_DENIED"):
         send(run(), {})
-    assert [one.login for one in recorder.requests] == [login]
+    assert [request.login for request in recorder.requests] == [login]
 
 
 def test_a_login_goes_to_no_server_that_a_file_or_an_answer_names(recorder, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", NOWHERE)
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "abc")
     send(run(), {"tracking_uri": recorder.address})
-    assert {one.login for one in recorder.requests} == {None}
+    assert {request.login for request in recorder.requests} == {None}
     monkeypatch.setenv("MLFLOW_TRACKING_URI", recorder.address)
     recorder.requests.clear()
     recorder.answers = [(302, {"Location": f"{recorder.address}/elsewhere"}, {})]
     send(run(), {})
-    assert [(one.path[:5], one.login) for one in recorder.requests][:3] == [
+    assert [(request.path[:5], request.login) for request in recorder.requests][:3] == [
         ("/api/", "Bearer abc"),
         ("/else", None),
         ("/api/", "Bearer abc"),
@@ -97,10 +97,10 @@ def test_files_are_sent_last_and_items_on_request(recorder):
         recorder.requests.clear()
         record = run()
         assert send(record, {"tracking_uri": recorder.address, "items": items}).startswith(recorder.address)
-        files = [one for one in recorder.requests if one.method == "PUT"]
-        assert [one.path.rpartition("/")[2] for one in files] == names
+        files = [request for request in recorder.requests if request.method == "PUT"]
+        assert [file.path.rpartition("/")[2] for file in files] == names
         assert files == recorder.requests[-len(files) :]
-        assert [one.body for one in files] == [(record.folder / name).read_bytes() for name in names]
+        assert [file.body for file in files] == [(record.folder / name).read_bytes() for name in names]
 
 
 def test_files_that_a_server_does_not_take(recorder):
@@ -117,5 +117,9 @@ def test_files_that_a_server_does_not_take(recorder):
 def test_many_parameters_go_in_several_requests(recorder):
     record = run().replaced(hyperparameters={f"p{number}": number for number in range(250)})
     send(record, {"tracking_uri": recorder.address})
-    sent = [json.loads(one.body).get("params") for one in recorder.requests if one.path.endswith("log-batch")]
+    sent = [
+        json.loads(request.body).get("params")
+        for request in recorder.requests
+        if request.path.endswith("log-batch")
+    ]
     assert [len(one) for one in sent if one] == [100, 100, len(parameters(record)) - 200]

@@ -112,15 +112,15 @@ def name(server, base_urls):
 
 def answers(record):
     return [
-        [one.completion for one in item.interactions[0].response.completions]
+        [completion.completion for completion in item.interactions[0].response.completions]
         for item in record.test_item_records
     ]
 
 
 def test_what_the_server_has_is_found_out(server, name):
     findings = check(name, SUTOptions(max_tokens=150)).findings
-    assert {one.ability for one in findings if not one.is_there} == LACKS[server], findings
-    [completions] = [one.detail for one in findings if one.ability == "several completions"]
+    assert {finding.ability for finding in findings if not finding.is_there} == LACKS[server], findings
+    [completions] = [finding.detail for finding in findings if finding.ability == "several completions"]
     assert completions.startswith(f"2 of 2, by {CALLS[server]} call")
 
 
@@ -128,7 +128,7 @@ def test_each_item_gets_its_completions_and_a_warm_run_sends_nothing(server, nam
     options = SUTOptions(num_completions=3, max_tokens=6, temperature=1)
     test = asking(*(TextPrompt(f"question {number}", options) for number in range(6)))
     record = run_test(test, name)
-    assert [len(one) for one in answers(record)] == [3] * 6
+    assert [len(answer) for answer in answers(record)] == [3] * 6
     assert record.spent.tokens > 6 * 3
     assert record.counts.sut_calls.paid == 6 * (1 if CALLS[server] == 1 else 3)
     warm = run_test(test, name)
@@ -158,7 +158,7 @@ def test_options_reach_llamacpp(base_urls, asking):
     record = run_test(asking(*prompts), f"openai/tiny?base_url={base_urls('llamacpp')}")
     [[structured], [weighed], [short]] = answers(record)
     assert json.loads(structured.text)["n"] in (1, 2)
-    assert [len(one.top_tokens) for one in weighed.top_logprobs] == [3] * 4
+    assert [len(logprob.top_tokens) for logprob in weighed.top_logprobs] == [3] * 4
     assert (len(short.text), short.finish_reason) == (2, "length")
 
 

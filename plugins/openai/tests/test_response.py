@@ -149,7 +149,7 @@ def test_log_probabilities_most_likely_first():
         {"token": "!", "logprob": 0.0, "top_logprobs": []},
     ]
     positions = completion({"content": "a!"}, logprobs={"content": tokens, "refusal": None}).top_logprobs
-    assert [(one.token, one.logprob) for one in positions[0].top_tokens] == [("a", -0.1), ("b", -2.0)]
+    assert [(token.token, token.logprob) for token in positions[0].top_tokens] == [("a", -0.1), ("b", -2.0)]
     assert positions[1] == TopTokens(top_tokens=())
 
 

@@ -17,10 +17,10 @@ CANARY = "sk-canary/0123+456789=="
 
 def completions(record):
     return [
-        one.completion
+        completion.completion
         for item in record.test_item_records
         for interaction in item.interactions
-        for one in interaction.response.completions
+        for completion in interaction.response.completions
     ]
 
 
@@ -55,7 +55,7 @@ def test_chats_completions_log_probabilities_and_reasoning(server, sut, asking):
     )
     test = asking(chat, "[[think Hm]][[answer Yes]]", "[[reasoning I see]][[answer No]]")
     several, thought, said = run_test(test, sut).test_item_records
-    made = [one.completion for one in several.interactions[0].response.completions]
+    made = [completion.completion for completion in several.interactions[0].response.completions]
     assert [one.text for one in made] == ["Hello you"] * 2
     tops = made[1].top_logprobs
     assert [[top.token for top in position.top_tokens] for position in tops] == [

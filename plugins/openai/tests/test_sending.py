@@ -14,7 +14,7 @@ from modelgauge_openai.streaming import response_of
 
 def completions(record):
     [item] = record.test_item_records
-    return [one.completion for one in item.interactions[0].response.completions]
+    return [completion.completion for completion in item.interactions[0].response.completions]
 
 
 def test_a_server_that_only_streams_answers_as_others_do(asking):
@@ -168,6 +168,6 @@ def test_a_check_finds_out_what_the_server_has(plan, missing, calls):
     with ThreadedChatServer(plan) as server:
         done = check(f"openai/m?base_url={server.base_url}", SUTOptions())
         stats = server.stats()
-    found = [one.ability for one in done.findings if not one.is_there]
+    found = [finding.ability for finding in done.findings if not finding.is_there]
     assert found == [*missing[:1], "structured output", *missing[1:]]  # the server echoes the question
     assert (stats.calls, done.spent.attempts) == (calls, calls + 1)

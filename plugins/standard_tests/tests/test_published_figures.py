@@ -100,7 +100,7 @@ def test_the_damaged_snarks_item_is_a_counted_error(replayed, published):
     (failed,) = record.test_item_exceptions
     assert (failed.stage, failed.error_type) == ("sut", "MissingAnswerError")
     sent = {item.test_item.prompts[0].prompt.text for item in record.test_item_records}
-    assert sent < {one["input"] for one in outputs}
+    assert sent < {output["input"] for output in outputs}
     assert "\n(A) The NB\n" in failed.test_item.prompts[0].prompt.text
 
 

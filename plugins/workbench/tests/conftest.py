@@ -20,7 +20,7 @@ class Served:
 
     def __init__(self, *data_dirs, options=()):
         self.data_dirs = data_dirs
-        folders = [part for one in data_dirs for part in ("--data-dir", one)]
+        folders = [part for folder in data_dirs for part in ("--data-dir", folder)]
         self.process = start(
             "-m", "modelgauge", "serve", "--port", "0", *folders, *options, stderr=subprocess.STDOUT
         )

@@ -48,7 +48,7 @@ def restore(page, says="Your edits are in the table again."):
 
 
 def outputs(data_dir, alias):
-    return [one.expected_output for one in pulled(data_dir, alias).goldens]
+    return [golden.expected_output for golden in pulled(data_dir, alias).goldens]
 
 
 # --- what is not saved yet
@@ -227,7 +227,7 @@ def test_many_questions_are_filled_replaced_sorted_deleted_undone_and_redone(vis
     save(page)
 
     saved = pulled(data_dir, "many")
-    assert [one.actual_output for one in saved.test_cases] == ["$& user"]
+    assert [case.actual_output for case in saved.test_cases] == ["$& user"]
     expected = [
         Golden(
             one.input,

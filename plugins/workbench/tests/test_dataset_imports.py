@@ -40,7 +40,7 @@ def send(workbench):
         parts = [f'name="{key}"\r\n\r\n{value}'.encode() for key, value in {"csrf": token, **fields}.items()]
         parts.append(f'name="file"; filename="{name}"\r\n\r\n'.encode() + data)
         body = (
-            b"".join(b"--xXx\r\nContent-Disposition: form-data; " + one + b"\r\n" for one in parts)
+            b"".join(b"--xXx\r\nContent-Disposition: form-data; " + part + b"\r\n" for part in parts)
             + b"--xXx--\r\n"
         )
         connection = HTTPConnection("127.0.0.1", workbench.port, timeout=PATIENCE)

@@ -117,7 +117,7 @@ def test_two_who_edit_at_once_see_both_and_choose(visit, workbench, data_dir):
     put.click()
     save(second, "Saved as version 3")
     found = pulled(data_dir, "both")
-    assert [one.expected_output for one in found.goldens] == ["mine", "only first"]
+    assert [golden.expected_output for golden in found.goldens] == ["mine", "only first"]
     assert pulled(data_dir, "both", 2).goldens[0].expected_output == "theirs"
 
 
@@ -253,7 +253,7 @@ def test_a_server_that_is_killed_while_it_saves_leaves_whole_versions(serve, dat
     served.stop(signal.SIGKILL)
     saving.join()
     store = VersionsFolder(data_dir)
-    there = [one.number for one in store.versions("killed")]
+    there = [version.number for version in store.versions("killed")]
     assert there[: len(confirmed)] == confirmed
     for number in there:
         assert pulled(data_dir, "killed", number).content_hash == store.version("killed", number).content_hash

@@ -52,7 +52,7 @@ def data_dir(tmp_path_factory):
             rating | {"item_id": f"{LONG} 1", "rater": LONG[:90], "id": "2"},
         ]
         (folder / "ratings" / f"{run.name}.jsonl").write_text(
-            "".join(json.dumps(one) + "\n" for one in lines)
+            "".join(json.dumps(line) + "\n" for line in lines)
         )
     save_datasets(folder)
     return folder
@@ -63,8 +63,10 @@ def save_datasets(folder):
     questions = EvaluationDataset()
     alias, texts = f"ß{LONG[:59]}", (HOSTILE, LONG, HOSTILE)
     questions.goldens = [
-        Golden(one, expected_output=one, context=[one], custom_column_key_values={HOSTILE: one, LONG: one})
-        for one in texts
+        Golden(
+            text, expected_output=text, context=[text], custom_column_key_values={HOSTILE: text, LONG: text}
+        )
+        for text in texts
     ]
     questions.push(alias, author=HOSTILE[:90], message=HOSTILE, data_dir=folder)
     questions.goldens = [Golden(LONG[1:]), *questions.goldens[1:]]
@@ -72,7 +74,7 @@ def save_datasets(folder):
     questions.push(alias, author=LONG[:90], message=LONG, data_dir=folder)
     talks = EvaluationDataset()
     talks.goldens = [
-        ConversationalGolden(one, turns=[Turn("user", one), Turn("assistant", one)]) for one in texts[:2]
+        ConversationalGolden(text, turns=[Turn("user", text), Turn("assistant", text)]) for text in texts[:2]
     ]
     talks.push("Gespräche", data_dir=folder)
     (folder / "datasets" / "verlöscht").mkdir()

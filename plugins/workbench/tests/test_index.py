@@ -121,7 +121,7 @@ def test_an_index_that_is_broken_or_old_is_made_again(tmp_path, opened, damage):
 def test_a_second_workbench_has_an_index_of_its_own(tmp_path, opened):
     name = run(tmp_path, "a")
     indexes = opened(tmp_path), opened(tmp_path)
-    assert [state(one) for one in indexes] == [{name: ["to a"]}] * 2
+    assert [state(index) for index in indexes] == [{name: ["to a"]}] * 2
 
 
 def test_a_folder_that_cannot_be_written_is_shown_all_the_same(tmp_path, opened):

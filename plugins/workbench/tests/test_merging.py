@@ -35,14 +35,14 @@ def test_where_they_contradict_each_other_both_are_shown():
         BASE[3],
         theirs[1],
     ]
-    assert [tuple(one) for one in found.conflicts] == [
+    assert [tuple(conflict) for conflict in found.conflicts] == [
         (0, "custom:x", None, 1, 3),
         (1, "", BASE[2], None, mine[1]),
         (3, "", BASE[1], theirs[1], None),
     ]
 
 
-ROWS = st.lists(st.sampled_from("abcdef"), unique=True).map(lambda texts: [{"input": one} for one in texts])
+ROWS = st.lists(st.sampled_from("abcdef"), unique=True).map(lambda texts: [{"input": text} for text in texts])
 
 
 @given(ROWS, ROWS)

@@ -323,4 +323,7 @@ def test_spans_stand_as_a_tree(visit, serve, tmp_path):
     while workbench.ask(f"/runs/{run_id}")[0] != 200:
         pass
     page = visit(workbench, f"/runs/{run_id}/items/1")
-    assert [one.split()[0] for one in page.locator(".spans summary").all_inner_texts()] == ["app", "look_up"]
+    assert [text.split()[0] for text in page.locator(".spans summary").all_inner_texts()] == [
+        "app",
+        "look_up",
+    ]

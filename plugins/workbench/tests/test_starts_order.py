@@ -52,7 +52,7 @@ def test_problems_stand_at_their_fields(shelf: Shelf) -> None:
     }
     assert "demo_01" in problems["tests"][0]
     assert "demo_yes_no" in problems["suts"][0]
-    assert ["cannot be chosen on a page" in one for one in problems["suts"][1:]] == [True] * 3
+    assert ["cannot be chosen on a page" in problem for problem in problems["suts"][1:]] == [True] * 3
     assert "capitals" in problems["datasets"][0]
     assert "exact_match" in problems["metrics"][0]
     assert problems["temperature"] == ["'nan' is not a number of 0 or more."]

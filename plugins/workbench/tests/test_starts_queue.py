@@ -37,7 +37,9 @@ class Desk:
         plugins = [str(plugin)] if plugin else []
         self.data_dir = data_dir
         self.shelf = Shelf(discover(plugins), [data_dir])
-        self.queue = Queue(data_dir, self.shelf, [part for one in plugins for part in ("--plugin", one)])
+        self.queue = Queue(
+            data_dir, self.shelf, [part for plugin in plugins for part in ("--plugin", plugin)]
+        )
 
     def order(self, **fields: str) -> Job:
         order = Order.of_fields({name: text.split() for name, text in fields.items()})
@@ -53,7 +55,7 @@ class Desk:
         """Its run, once the first item has a record."""
 
         def begun() -> RunFolder | None:
-            runs = (RunFolder(self.data_dir / "runs" / one) for one in job.run_ids())
+            runs = (RunFolder(self.data_dir / "runs" / run_id) for run_id in job.run_ids())
             return next((run for run in runs if run.journal.exists() and run.journal.stat().st_size), None)
 
         return self._until(job, begun)
@@ -73,14 +75,14 @@ def test_jobs_run_in_turn_after_a_yes_and_name_their_runs(tmp_path: Path) -> Non
     assert [desk.queue.state(first), desk.queue.state(second)] == ["draft", "draft"]
     estimate(first, desk.data_dir)
     plans = (first.plans() or {})["plans"]
-    assert [(one["items"], one["sut_calls"]["paid"]) for one in plans] == [(3, 3), (3, 3)]
+    assert [(plan["items"], plan["sut_calls"]["paid"]) for plan in plans] == [(3, 3), (3, 3)]
     desk.queue.approve(first)
     desk.queue.approve(second)
     assert desk.queue.ahead(second) <= 1
     desk.wait(second, "done")
     assert first.state() == "done"
-    runs = [RunFolder(desk.data_dir / "runs" / one) for one in first.run_ids()]
-    assert [state_of(one)[0] for one in runs] == ["finished", "finished"]
+    runs = [RunFolder(desk.data_dir / "runs" / run_id) for run_id in first.run_ids()]
+    assert [state_of(run)[0] for run in runs] == ["finished", "finished"]
     assert max(first.run_ids()) < min(second.run_ids())
     with pytest.raises(UsageError, match="started before"):
         desk.queue.approve(first)

@@ -92,9 +92,9 @@ def test_from_a_data_set_to_a_shared_run(visit, serve, check_looks, chromium, tm
     runs = [address.rpartition("/")[2] for address in (first, second)]
     command = ("compare", *runs, "--allow", "targets", "--data-dir", "run_data")
     said = " ".join(run("-m", "modelgauge", *command, cwd=tmp_path).stdout.split())
-    verdicts = [" ".join(one.split()) for one in page.get_by_text("Cannot tell whether").all_inner_texts()]
+    verdicts = [" ".join(text.split()) for text in page.get_by_text("Cannot tell whether").all_inner_texts()]
     assert verdicts
-    assert [one for one in verdicts if one not in said] == []
+    assert [verdict for verdict in verdicts if verdict not in said] == []
 
     # Both versions lead to their runs.
     page.goto(f"{workbench.address}/datasets/capitals/versions")

@@ -239,4 +239,7 @@ def test_without_texts_no_text_is_in_the_bundle(make_run, data_dir, tmp_path):
     first, second = received.test_item_records[0].test_item.prompts
     assert first == second  # that they are equal can still be told
     [again] = rescore(received.run_id, tmp_path / "received", plugins=Plugins(), test=Talkative("talkative"))
-    assert [one.error_type for one in again.test_item_exceptions] == ["RedactedAnswerError", "ValueError"]
+    assert [failure.error_type for failure in again.test_item_exceptions] == [
+        "RedactedAnswerError",
+        "ValueError",
+    ]

@@ -21,7 +21,7 @@ from modelgauge.rerun.original import Names
 
 
 def found(run):
-    return [str(one) for one in check_run(run).findings]
+    return [str(finding) for finding in check_run(run).findings]
 
 
 def item(name, lines):
@@ -231,7 +231,7 @@ def test_scores_are_computed_again_without_a_paid_call(run, data_dir):
 
 def test_scores_that_the_test_does_not_give(run, data_dir):
     edit_lines(run, lambda lines: item("q0", lines)["measurements"].update(length=4.0))
-    problems = [str(one) for one in rescored(run, data_dir).findings]
+    problems = [str(finding) for finding in rescored(run, data_dir).findings]
     line = line_of(run, "q0")
     assert f"items.jsonl, line {line}: item q0: length is 4 in the record, and 3 by the test now" in problems
 
@@ -250,7 +250,7 @@ def test_answers_that_were_changed(make_run, data_dir):
 
     run = make_run(Plain("plain"))
     edit_lines(run, change)
-    assert [str(one) for one in rescored(run, data_dir, Plain("plain")).findings] == [
+    assert [str(finding) for finding in rescored(run, data_dir, Plain("plain")).findings] == [
         f"items.jsonl, line {line_of(run, 'q1')}: item q1: right is 0 in the record, and 1 by the test now",
         "the result right is another when the answers are measured again",
     ]
@@ -260,7 +260,7 @@ def test_results_of_a_tests_own_are_computed_again(make_run, data_dir):
     run = make_run(Grouped("grouped"))
     assert rescored(run, data_dir, Grouped("grouped")).findings == []
     edit_json(run.path / "record.json", lambda record: record["result"]["right"].update(value=3.0))
-    problems = [str(one) for one in rescored(run, data_dir, Grouped("grouped")).findings]
+    problems = [str(finding) for finding in rescored(run, data_dir, Grouped("grouped")).findings]
     assert problems == ["the result right is another when the answers are measured again"]
 
 
@@ -292,7 +292,7 @@ def test_of_given_answers_only_their_caller_has_the_test(data_dir):
 
 def test_a_bundle_and_its_folder_are_checked_as_its_runs_are(run, bundled, data_dir, tmp_path):
     made = check(str(bundled), data_dir, None, None)
-    assert (made.findings, [one.items for one in made.runs], made.runs[0].findings) == ([], [5], [])
+    assert (made.findings, [run.items for run in made.runs], made.runs[0].findings) == ([], [5], [])
     assert made.signed_by == "It is not signed, so nothing proves who made it."
     unbundle(bundled, tmp_path / "received")
     assert check(str(tmp_path / "received"), data_dir, None, None).runs[0].findings == []

@@ -71,7 +71,7 @@ def test_missing_members(refused, run):
     assert "'cache.jsonl' is missing" in refused(lambda files: files.pop("cache.jsonl") and None)
     assert "There is no bundle.json" in refused(lambda files: files.pop("bundle.json") and None)
     name = f"runs/{run.run_id}/run.json"
-    without = refused(lambda files: with_hashes({one: held for one, held in files.items() if one != name}))
+    without = refused(lambda files: with_hashes({file: held for file, held in files.items() if file != name}))
     assert f"run '{run.run_id}' has no run.json" in without
 
 

@@ -309,5 +309,5 @@ def test_an_entry_with_the_mark_of_a_secret_is_neither_served_nor_listed(cache):
     plain = Entry(MAKER.key("plain"), '"[secret ] [secret a b] [secret é]"')
     opened.put_many([*marked, plain])
     assert [opened.get(one.key.digest) for one in (*marked, plain)] == [None, None, plain.response]
-    assert {one.key for one in opened.entries()} == {one.key for one in (*ENTRIES, plain)}
+    assert {entry.key for entry in opened.entries()} == {one.key for one in (*ENTRIES, plain)}
     assert opened.damaged == 0

@@ -78,7 +78,10 @@ def explained(tmp_path):
 
     def by_part(found):
         assert not found.hit
-        return {one.part: (one.asked, one.cached, one.absent) for one in found.differences}
+        return {
+            difference.part: (difference.asked, difference.cached, difference.absent)
+            for difference in found.differences
+        }
 
     def differences(asked, *cached, **texts):
         return by_part(explanation(asked, *cached, **texts))

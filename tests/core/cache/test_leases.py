@@ -85,8 +85,8 @@ def test_nobody_has_a_key_that_another_has(tmp_path):
 
     with contextlib.ExitStack() as stack:
         processes = [Leases(tmp_path) for _ in range(3)]
-        for one in processes:
-            stack.callback(one.close)
+        for process in processes:
+            stack.callback(process.close)
         threads = [threading.Thread(target=work, args=(n, processes[n % 3])) for n in range(3)]
         for thread in threads:
             thread.start()

@@ -61,7 +61,7 @@ def test_rows_are_found_by_their_keys_however_many_others_there_are(tmp_path):
     statements: list[str] = []
     cache._store._con.set_trace_callback(statements.append)
     cache.get_many(["a" * 64, "b" * 64])
-    [select] = [one for one in statements if one.startswith("SELECT rowid")]
+    [select] = [statement for statement in statements if statement.startswith("SELECT rowid")]
     plan = cache._store._con.execute(f"EXPLAIN QUERY PLAN {select}").fetchall()
     assert [row[3] for row in plan] == ["SEARCH Cache USING INDEX Cache_key_raw (key=? AND raw=?)"]
     cache.close()

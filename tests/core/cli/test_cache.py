@@ -104,7 +104,10 @@ def test_an_answer_that_is_there_is_found_without_a_call(run, filled, calls):
 def test_the_parts_that_differ_from_the_nearest_are_named(run, filled, args, parts, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     differences = run("cache", "explain", *args, "--json").json["differences"]
-    assert {one["part"]: (one["asked"], one["cached"], one["absent"]) for one in differences} == parts
+    assert {
+        difference["part"]: (difference["asked"], difference["cached"], difference["absent"])
+        for difference in differences
+    } == parts
     shown = run("cache", "explain", *args).out
     assert "The answer is not in the cache" in shown
     (head,) = [line for line in shown.splitlines() if "IN THE CACHE" in line]

@@ -55,7 +55,7 @@ def elsewhere(tmp_path, monkeypatch):
 def found(sut):
     done = check(sut, mg.SUTOptions())
     assert done.uid == sut.uid
-    return done, {one.ability: one.is_there for one in done.findings}
+    return done, {finding.ability: finding.is_there for finding in done.findings}
 
 
 def test_what_there_is_is_found_by_six_requests():
@@ -64,19 +64,19 @@ def test_what_there_is_is_found_by_six_requests():
     assert abilities == dict.fromkeys(ABILITIES, True)
     assert (len(sut.sent), done.spent.attempts, done.spent.tokens, done.spent.cost_usd) == (6, 6, 48, 3.0)
     assert {one["max_tokens"] for one in sut.sent} == {256}
-    assert "7 input tokens, 1 output tokens, 0.5 cost usd" in [one.detail for one in done.findings]
+    assert "7 input tokens, 1 output tokens, 0.5 cost usd" in [finding.detail for finding in done.findings]
 
 
 def test_what_is_ignored_is_not_there():
     done, abilities = found(Able(heeds=()))
     assert abilities == {"answers": True, **dict.fromkeys(ABILITIES[1:], False)}
-    assert "1 of 2, by 1 call" in [one.detail for one in done.findings]
+    assert "1 of 2, by 1 call" in [finding.detail for finding in done.findings]
 
 
 def test_what_is_refused_is_not_there_in_its_own_words():
     done, abilities = found(Able(fails=("n", "top_logprobs", "schema", "seed")))
     assert abilities == {**dict.fromkeys(ABILITIES, False), "answers": True, "usage": True}
-    assert sum("that is refused" in one.detail for one in done.findings) == 4
+    assert sum("that is refused" in finding.detail for finding in done.findings) == 4
 
 
 def test_completions_one_by_one_are_there_too():
@@ -84,7 +84,7 @@ def test_completions_one_by_one_are_there_too():
     sut.completions = "auto"
     done, abilities = found(sut)
     assert abilities["several completions"]
-    assert "2 of 2, by 2 calls" in [one.detail for one in done.findings]
+    assert "2 of 2, by 2 calls" in [finding.detail for finding in done.findings]
 
 
 def test_what_a_sut_does_not_declare_is_not_asked_for():
@@ -141,7 +141,7 @@ def test_an_answer_that_was_cut_off_says_nothing_of_structured_output():
 
     done, abilities = found(Cut())
     assert (abilities["answers"], abilities["structured output"]) == (True, None)
-    assert "[cut off: raise --max-tokens]" in [one.detail for one in done.findings]
+    assert "[cut off: raise --max-tokens]" in [finding.detail for finding in done.findings]
 
 
 def test_sut_options_hold_for_all_questions():

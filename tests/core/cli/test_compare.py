@@ -110,7 +110,7 @@ def test_json_has_all_flips_and_the_gates(compare):
     (row,) = ended.json["comparisons"]
     assert (row["wins"], row["losses"], row["ties"], row["verdict"]) == (1, 17, 22, "worse")
     flips = ended.json["flips"]
-    assert [one["item_id"] for one in flips] == [f"sum {number}" for number in range(3, 20)] + ["sum 0"]
+    assert [flip["item_id"] for flip in flips] == [f"sum {number}" for number in range(3, 20)] + ["sum 0"]
     assert flips[1]["prompts"] == ["4 + 1 = "]
     assert (flips[1]["baseline_answers"], flips[1]["candidate_answers"]) == (["5 it is"], ["6 it is"])
     assert [one["passed"] for one in ended.json["gates"]] == [False]

@@ -185,7 +185,7 @@ def modelgauge_register_tests(register):
 def test_groups_and_patterns_stand_for_their_tests(run, words, here):
     (here / "group.py").write_text(GROUP, encoding="utf-8")
     for names in (["ofs"], ["of_*"], ["of_b", "ofs"]):
-        named = [part for one in names for part in ("--test", one)]
+        named = [part for name in names for part in ("--test", name)]
         listed = run("dependencies", "list", "--plugin", "group.py", *named, "--json").json["dependencies"]
         assert sorted(row["test_uid"] for row in listed) == ["of_a", "of_b"]
     ended = run("dependencies", "fetch", "--plugin", "group.py", "--test", "ofs")

@@ -44,7 +44,7 @@ def test_several_runs_come_into_the_same_tables_each_once(runs, tmp_path, capsys
     told = json.loads(capsys.readouterr().out)
     path = tmp_path / "out" / "items.jsonl"
     assert told == {"files": [{"path": "out/items.jsonl", "table": "items", "rows": 4}]}
-    assert [json.loads(line)["run_id"] for line in _lines(path)] == [one for one in runs for _ in range(2)]
+    assert [json.loads(line)["run_id"] for line in _lines(path)] == [run for run in runs for _ in range(2)]
 
 
 def test_a_single_table_may_have_a_file_of_its_own(runs, tmp_path):

@@ -31,7 +31,7 @@ def test_no_list_of_options_is_long() -> None:
 
 
 def test_what_has_groups_leaves_nothing_but_plugins_and_help_to_the_rest() -> None:
-    grouped = [option_groups(*one) for one in commands(cli) if isinstance(one[0], GroupedCommand)]
+    grouped = [option_groups(*command) for command in commands(cli) if isinstance(command[0], GroupedCommand)]
     assert len(grouped) >= 7
     for groups in grouped:
         assert list(groups)[-1] == "Other options"

@@ -279,7 +279,7 @@ def test_runs_counts_all_items_of_a_run_that_was_stopped(run):
     assert "not begun" in ended.out
     assert " 3/10\n" in run("runs", "--data-dir", "data").out
     commands = [line.split("modelgauge ")[1] for line in ended.out.splitlines() if "modelgauge " in line]
-    shown = [one for one in commands if one.startswith("show ")]
+    shown = [command for command in commands if command.startswith("show ")]
     assert shown
     assert all(run(*one.split()).code == 0 for one in shown)
 

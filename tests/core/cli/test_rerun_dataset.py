@@ -96,7 +96,7 @@ def test_of_a_run_from_elsewhere_no_name_is_used_unasked(run, here, killed, comm
         refused = run(command, killed.name, *given, plugin=False)
         assert refused.code == 2
         assert f"and names {lacking} " in refused.err
-        (line,) = (one for one in refused.err.splitlines() if one.startswith(f"  modelgauge {command} "))
+        (line,) = (line for line in refused.err.splitlines() if line.startswith(f"  modelgauge {command} "))
         assert all(f" {name} " in line for name in whole)
     ended = run(command, killed.name, *[part for pair in whole.items() for part in pair], plugin=False)
     if command == "resume":
@@ -118,7 +118,7 @@ def test_an_interrupted_rescore_says_with_what_it_goes_on(program, here, killed)
     judging = ("--metric", "answer_relevancy?include_reason=false", "--judge", "strict")
     stopped = program("rescore", killed.name, "--dataset", "moved.csv", *judging, *form)
     assert stopped.code == 130, stopped.err
-    (line,) = (one for one in stopped.err.splitlines() if one.startswith("To go on: "))
+    (line,) = (line for line in stopped.err.splitlines() if line.startswith("To go on: "))
     said = shlex.split(line.removeprefix("To go on: "))
     assert said[:3] == ["modelgauge", "rescore", killed.name]
     (here / "app.py").write_text(plugin, encoding="utf-8")
@@ -320,7 +320,7 @@ def test_data_sets_of_one_name_in_one_command_are_told_apart(run_dataset, run, h
     ended = run_dataset(*both, "--max-calls", "0", "--no-caching", "--json")
     assert ended.code == 4
     records = ended.json["records"]
-    assert [one["test_uid"] for one in records] == ["good.csv", "more/good.csv"]
+    assert [record["test_uid"] for record in records] == ["good.csv", "more/good.csv"]
     resumed = run("resume", records[0]["invocation_id"], "--max-calls", "100", "--json", plugin=False)
     assert resumed.code == 0, resumed.err
     assert [one["counts"]["scored"] for one in resumed.json["records"]] == [2, 1]

@@ -143,7 +143,7 @@ def test_the_spans_of_an_app_of_a_plugin_stand_in_the_record_and_feed_the_metric
         for item in items:
             (completion,) = item["interactions"][0]["response"]["completions"]
             spans = completion["completion"]["metadata"]["trace"]["spans"]
-            assert [(one["name"], one["type"], one["parent"]) for one in spans] == [
+            assert [(span["name"], span["type"], span["parent"]) for span in spans] == [
                 ("app", "agent", None),
                 ("look_up", "retriever", 0),
             ]

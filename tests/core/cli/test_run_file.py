@@ -41,13 +41,13 @@ def test_a_file_says_what_is_run_and_the_record_holds_it(suite, here):
     ended = suite(SUITE, "--json")
     assert ended.code == 0
     records = ended.json["records"]
-    assert [(one["test_uid"], one["sut_label"]) for one in records] == [
+    assert [(record["test_uid"], record["sut_label"]) for record in records] == [
         ("numbers", "yes"),
         ("numbers", "no"),
         ("judged", "yes"),
         ("judged", "no"),
     ]
-    assert [one["counts"]["items"] for one in records] == [5, 5, 2, 2]
+    assert [record["counts"]["items"] for record in records] == [5, 5, 2, 2]
     assert records[0]["sut_options"] == {"temperature": 0.0}
     folder = here / "run_data" / "runs" / records[0]["run_id"]
     manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -158,9 +158,11 @@ def test_a_file_that_is_not_there_or_not_text_is_an_error(run, here):
 
 
 def test_each_option_of_run_test_is_a_key_but_those_of_one_call():
-    options = {str(one.name) for one in run_test.params if isinstance(one, click.Option) and not one.hidden}
+    options = {
+        str(param.name) for param in run_test.params if isinstance(param, click.Option) and not param.hidden
+    }
     keys = keys_of(run_test)
-    assert options - {str(one.name) for one in keys.values()} == {
+    assert options - {str(key.name) for key in keys.values()} == {
         "as_json",
         "dry_run",
         "verbose",

@@ -137,7 +137,9 @@ def test_the_nearest_answer_to_a_chat_says_which_message_differs(tmp_path_factor
 
     mg.run_test(Chats("chats"), sut, data_dir=data)
     found = explain_ask(sut, CHAT, data_dir=data)
-    assert [one.part for one in found.differences] == ["request (the text of message 1, system differs)"]
+    assert [difference.part for difference in found.differences] == [
+        "request (the text of message 1, system differs)"
+    ]
     assert explain_ask(sut, other, data_dir=data).hit
 
 

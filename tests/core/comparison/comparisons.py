@@ -88,7 +88,7 @@ def unpaired(**other):
 
 def comparison(*rows, **other):
     """A comparison of these rows."""
-    labels = dict.fromkeys(one.candidate for one in rows)
+    labels = dict.fromkeys(row.candidate for row in rows)
     candidates = [B.replaced(label=label) for label in labels]
     made = {"baseline": A, "candidates": candidates, "alpha": 0.05, "family": len(rows), "comparisons": rows}
     return Comparison(**{**made, **other})

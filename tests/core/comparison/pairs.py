@@ -41,9 +41,9 @@ def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", befor
 
 def runs_of(*items, baseline="A"):
     """The runs of a baseline and of the candidates of these items."""
-    systems = {label: {} for label in (baseline, *(one.candidate for one in items))}
-    for one in items:
-        systems[one.candidate][one.test] = systems[baseline][one.test] = "20260131-120000-a1b2c3"
+    systems = {label: {} for label in (baseline, *(item.candidate for item in items))}
+    for item in items:
+        systems[item.candidate][item.test] = systems[baseline][item.test] = "20260131-120000-a1b2c3"
     made = [System(label=label, sut_uid=label, runs=runs, given=label) for label, runs in systems.items()]
     return PairedRuns(made[0], tuple(made[1:]), items)
 

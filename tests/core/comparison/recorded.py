@@ -12,7 +12,7 @@ def item(index, value=1.0, *, item_id=None, source=None, context=None, prompt=No
     """The record of an item; of a failed one where the value is None."""
     prompts = prompt if isinstance(prompt, list) else [prompt or f"question {index}"]
     asked = TestItem(
-        [PromptWithContext(one, source, context) for one in prompts],
+        [PromptWithContext(prompt, source, context) for prompt in prompts],
         id=f"i{index}" if item_id is None else item_id,
     )
     if value is None:
@@ -50,7 +50,7 @@ def folder(data_dir, made, *, ended=True):
     manifest = made.model_dump(mode="json", exclude={"counts", "result"})
     (run.path / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     run.journal.write_text(
-        "".join(f"{one.model_dump_json()}\n" for one in made.iter_items()), encoding="utf-8"
+        "".join(f"{record.model_dump_json()}\n" for record in made.iter_items()), encoding="utf-8"
     )
     if ended:
         run.write_record(made, str)

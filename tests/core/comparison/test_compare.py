@@ -56,7 +56,7 @@ def test_two_records_or_the_names_of_their_runs_give_the_same():
         "better", -2, "permutation",
     )  # fmt: skip
     assert by_name["letters"].verdict == "better"
-    assert [one.group for one in by_name["right"].groups] == ["e", "o"]
+    assert [group.group for group in by_name["right"].groups] == ["e", "o"]
     named = compare("latest~1", after.run_id, lower_is_better="letters", group_by="parity")
     assert [row.model_dump() for row in named.comparisons] == [row.model_dump() for row in found.comparisons]
     assert Comparison.model_validate_json(found.model_dump_json()).comparisons == found.comparisons
@@ -64,7 +64,7 @@ def test_two_records_or_the_names_of_their_runs_give_the_same():
 
 def test_flipped_items_are_those_that_differ_lost_ones_first():
     found = compare(large(), small(), measurements=["right", "words"], higher_is_better="words")
-    flips = [(one.measurement, one.won) for one in found.iter_flips()]
+    flips = [(flip.measurement, flip.won) for flip in found.iter_flips()]
     assert flips == [("right", False)] * 20 + [("words", True)] * 60
     (first, *_) = found.iter_flips(1)
     assert (first.baseline_answers, first.candidate_answers) == (("1",), ("It is 0",))
@@ -79,4 +79,4 @@ def test_without_a_direction_nothing_is_better():
 def test_three_systems_have_a_leaderboard():
     found = compare(small(), large(), run("none", lambda _: "No idea"), measurements="right")
     assert [row.verdict for row in found.comparisons] == ["better", "worse"]
-    assert [one.system for one in found.leaderboard[0].systems] == ["large", "small", "none"]
+    assert [system.system for system in found.leaderboard[0].systems] == ["large", "small", "none"]

@@ -140,7 +140,7 @@ def test_repeats_are_means_whose_noise_is_told_apart():
     assert row.repeats.between + row.repeats.within / 5 == pytest.approx(spread)
     means[0][3], repeats["before"]["repeats"]["accuracy"][3] = math.nan, []
     assert compared(*means, **repeats).repeats.within != row.repeats.within
-    once = {**repeats, "after": {"repeats": {"accuracy": [[one] for one in means[1]]}}}
+    once = {**repeats, "after": {"repeats": {"accuracy": [[mean] for mean in means[1]]}}}
     assert compared(*means, **once).repeats is None
 
 
@@ -153,11 +153,11 @@ def test_groups_are_compared_and_their_interaction_is_tested():
     row = compared(baseline[order], candidate[order], groups=groups[order].tolist())
     differences = candidate - baseline
     parts = {name: differences[groups == name] for name in ("fractions", "sums")}
-    assert [one.group for one in row.groups] == ["fractions", "sums"]
-    for one in row.groups:
-        assert one.difference == pytest.approx(parts[one.group].mean(), **near)
-        expected = scipy_stats.ttest_1samp(parts[one.group], 0).confidence_interval()
-        assert one.interval == pytest.approx(tuple(expected), **near)
+    assert [group.group for group in row.groups] == ["fractions", "sums"]
+    for group in row.groups:
+        assert group.difference == pytest.approx(parts[group.group].mean(), **near)
+        expected = scipy_stats.ttest_1samp(parts[group.group], 0).confidence_interval()
+        assert group.interval == pytest.approx(tuple(expected), **near)
     welch = scipy_stats.ttest_ind(*parts.values(), equal_var=False)
     assert row.p_interaction == pytest.approx(welch.pvalue, **near)
     assert row.p_interaction_adjusted >= row.p_interaction
@@ -166,7 +166,7 @@ def test_groups_are_compared_and_their_interaction_is_tested():
 
 def test_groups_that_cannot_be_tested_are_shown_all_the_same():
     row = compared([0, 1, 0, 1, 0], [1, 1, 0, 1, 1], groups=[*"aabbc"])
-    assert [one.n_paired for one in row.groups] == [2, 2, 1]
+    assert [group.n_paired for group in row.groups] == [2, 2, 1]
     assert (row.p_interaction, row.p_interaction_adjusted) == (None, None)
     assert row.groups_text == "Cannot tell whether the difference is the same in all groups."
     before, after = np.random.default_rng(4).random((2, 36))

@@ -175,9 +175,11 @@ def test_three_systems_are_ranked_on_the_items_that_all_have():
     expected = compare_systems(values, seed=3)
     assert (table.n, table.direction) == (len(common), "higher")
     order = np.argsort(-values.mean(axis=0))
-    assert [one.system for one in table.systems] == ["ABC"[place] for place in order]
-    assert [one.value for one in table.systems] == pytest.approx(values.mean(axis=0)[order])
-    assert [one.ranks for one in table.systems] == [tuple(expected.ranks[place].tolist()) for place in order]
+    assert [system.system for system in table.systems] == ["ABC"[place] for place in order]
+    assert [system.value for system in table.systems] == pytest.approx(values.mean(axis=0)[order])
+    assert [system.ranks for system in table.systems] == [
+        tuple(expected.ranks[place].tolist()) for place in order
+    ]
     assert table.groups == tuple(tuple("ABC"[place] for place in group) for group in expected.groups)
     for first, other, low, high in table.intervals:
         above, below = "ABC".index(first), "ABC".index(other)
@@ -192,7 +194,11 @@ def test_lower_is_better_ranks_the_other_way():
     values = [generator.normal(shift, 0.1, 40) for shift in (1, 2, 3)]
     items = [items_of(values[0], one, label=label) for label, one in zip("BC", values[1:], strict=True)]
     (table,) = compare_pairs(runs_of(*items), CompareOptions(lower_is_better=("accuracy",))).leaderboard
-    assert [(one.system, one.ranks) for one in table.systems] == [("A", (1, 1)), ("B", (2, 2)), ("C", (3, 3))]
+    assert [(system.system, system.ranks) for system in table.systems] == [
+        ("A", (1, 1)),
+        ("B", (2, 2)),
+        ("C", (3, 3)),
+    ]
     assert table.direction == "lower"
 
 
@@ -207,7 +213,7 @@ def test_what_cannot_be_ranked_has_no_leaderboard():
     assert compare_pairs(runs_of(*nothing), CompareOptions()).leaderboard == ()
     failed = items_of([0, 1, 1], [math.nan] * 3, label="D")
     (table,) = compare_pairs(runs_of(*pair, failed), CompareOptions()).leaderboard
-    assert {one.system for one in table.systems} == {"A", "B", "C"}
+    assert {system.system for system in table.systems} == {"A", "B", "C"}
     assert len(table.intervals) == 2  # B and C are alike on each item
 
 
@@ -269,7 +275,7 @@ def test_three_systems_on_gsm8k():
     found = compare_pairs(runs_of(*items, baseline="small"), CompareOptions())
     assert [row.verdict for row in found.comparisons] == ["better", "better"]
     (table,) = found.leaderboard
-    assert [(one.system, one.ranks) for one in table.systems] == [
+    assert [(system.system, system.ranks) for system in table.systems] == [
         ("both", (1, 1)),
         ("large", (2, 2)),
         ("small", (3, 3)),

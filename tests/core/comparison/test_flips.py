@@ -94,8 +94,8 @@ def test_all_that_differ_are_there_once(pairs):
     differing = [f"a{at}" for at, (one, other) in enumerate(pairs) if one < other or one > other]
     assert sorted(one.item_id for one in found) == sorted(differing)
     gains = [one.candidate_value - one.baseline_value for one in found]
-    assert gains == sorted(one for one in gains if one < 0) + sorted(
-        (one for one in gains if one > 0), reverse=True
+    assert gains == sorted(gain for gain in gains if gain < 0) + sorted(
+        (gain for gain in gains if gain > 0), reverse=True
     )
     assert list(flips.read()) == found  # they can be read again
 

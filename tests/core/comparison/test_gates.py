@@ -10,7 +10,9 @@ from modelgauge.errors import InvalidOptionError
 
 
 def outcomes(gates, *rows, **other):
-    return [(one.gate, one.passed, one.why) for one in gates.outcomes(comparison(*rows, **other))]
+    return [
+        (outcome.gate, outcome.passed, outcome.why) for outcome in gates.outcomes(comparison(*rows, **other))
+    ]
 
 
 def test_no_gate_says_nothing():
@@ -63,7 +65,9 @@ def test_a_loss_that_only_all_tests_together_show_fails():
     *_, found = Gates(fail_if_worse=True).outcomes(comparison(*rows, macro=[mean]))
     assert (found.test, found.passed, found.why) == ("mean of 2 tests", False, said["verdict_text"])
     better = mean.replaced(verdict="better")
-    assert all(one.passed for one in Gates(fail_if_worse=True).outcomes(comparison(*rows, macro=[better])))
+    assert all(
+        outcome.passed for outcome in Gates(fail_if_worse=True).outcomes(comparison(*rows, macro=[better]))
+    )
     assert (
         len(Gates(fail_if=(Condition.parse("accuracy < 0"),)).outcomes(comparison(*rows, macro=[mean]))) == 2
     )

@@ -11,7 +11,7 @@ from modelgauge.errors import InvalidOptionError
 
 
 def test_each_option_is_declared_for_type_checkers_and_has_a_help():
-    assert [*typing.get_type_hints(CompareOptionsDict)] == [one.name for one in fields(CompareOptions)]
+    assert [*typing.get_type_hints(CompareOptionsDict)] == [field.name for field in fields(CompareOptions)]
     assert all(about.help.endswith(".") for about in OPTIONS.values())
     assert {about.metavar is None for name, about in OPTIONS.items() if name != "data_dir"} == {False}
 

@@ -36,7 +36,7 @@ def test_items_are_paired_by_their_ids_first():
     assert (items.matched_by, places(items)) == ("id", [(0, 1), (1, 0)])
     assert (items.n_only_baseline, items.n_only_candidate) == (1, 0)
     assert items.before.values["right"].tolist() == [1, 0]
-    assert [math.isnan(one) for one in items.after.values["right"]] == [True, False]
+    assert [math.isnan(value) for value in items.after.values["right"]] == [True, False]
     assert (items.before.failed.tolist(), items.after.failed.tolist()) == (
         [False, False],
         [True, False],
@@ -140,7 +140,7 @@ def test_clusters_of_either_run_count_and_are_numbered_in_the_order_of_the_items
     items = [item(n, context={"topic": one}) for n, one in enumerate(topics)]
     shared = [item(n, context={"topic": topics[n]}, prompt="q") for n in (1, 4)]
     before = record("a", *items, cluster="topic")
-    after = record("b", *(one for one in items if one.index not in (1, 4)), *shared)
+    after = record("b", *(item for item in items if item.index not in (1, 4)), *shared)
     assert pair(before, after).clusters.tolist() == [0, 1, 2, 0, 1, 3, 4, 5, 6]
     alone = [record(sut, item(0), item(1), item(2)) for sut in "cd"]
     assert pair(*alone).clusters is None
@@ -159,7 +159,7 @@ def test_repeats_are_given_where_values_are_their_means():
     before = record("a", item(0, 0.5, repeat_measurements=repeated), item(1, None), repeats=2)
     after = record("b", item(0, 1.0), item(1, 1.0))
     items = pair(before, after)
-    assert [list(one) for one in items.before.repeats["right"]] == [[0, 1], []]
+    assert [list(repeat) for repeat in items.before.repeats["right"]] == [[0, 1], []]
     assert items.after.repeats == {}
 
 

@@ -26,7 +26,7 @@ def data_dir(tmp_path):
 def said(data_dir, *names, **options):
     """For each pair its test and candidate, and the label of the baseline."""
     found = paired_runs(names[0], names[1:], CompareOptions(data_dir=data_dir, **options))
-    return found.baseline.label, [(one.test, one.candidate) for one in found.items]
+    return found.baseline.label, [(item.test, item.candidate) for item in found.items]
 
 
 def test_each_sut_of_an_invocation_is_a_system(data_dir):
@@ -70,7 +70,7 @@ def test_a_run_is_not_compared_with_itself(data_dir):
 
 def test_tests_of_one_system_alone_are_noted(data_dir):
     found = paired_runs("later", ["all"], CompareOptions(data_dir=data_dir))
-    assert [one.test for one in found.items] == ["exam", "exam", "exam"]
+    assert [item.test for item in found.items] == ["exam", "exam", "exam"]
     assert found.notes[0] == "a was measured by quiz, and c (later) was not."
 
 
@@ -119,7 +119,7 @@ def test_long_names_of_suts_are_shortened_to_what_differs():
         record(f"{folder_of_answers}/{name}.jsonl?prompt=question", item(0), run_id=name) for name in "abc"
     ]
     found = paired_runs(made[0], made[1:], CompareOptions())
-    assert [found.baseline.label, *(one.label for one in found.candidates)] == [
+    assert [found.baseline.label, *(candidate.label for candidate in found.candidates)] == [
         "a.jsonl",
         "b.jsonl",
         "c.jsonl",

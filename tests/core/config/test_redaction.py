@@ -248,10 +248,10 @@ def test_secrets_that_threads_add_at_once_are_all_known():
     sys.setswitchinterval(1e-6)
     try:
         threads = [Thread(target=add, args=(number,)) for number in range(4)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     finally:
         sys.setswitchinterval(interval)
     for name in scopes:

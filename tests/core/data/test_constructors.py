@@ -44,8 +44,8 @@ def test_a_str_becomes_a_prompt_with_context():
     item = TestItem(
         ["one", TextPrompt("two"), PromptWithContext("three", source_id="s", context=[1])], context={"k": 1}
     )
-    assert [one.prompt.text for one in item.prompts] == ["one", "two", "three"]
-    assert all(isinstance(one, PromptWithContext) for one in item.prompts)
+    assert [prompt.prompt.text for prompt in item.prompts] == ["one", "two", "three"]
+    assert all(isinstance(prompt, PromptWithContext) for prompt in item.prompts)
     assert item.prompts[2].context == [1]
 
 
@@ -56,7 +56,7 @@ def test_one_prompt_need_not_stand_in_a_list(prompts):
 
 def test_prompts_may_come_from_a_generator():
     item = TestItem(text for text in ["one", "two"])
-    assert [one.prompt.text for one in item.prompts] == ["one", "two"]
+    assert [prompt.prompt.text for prompt in item.prompts] == ["one", "two"]
 
 
 def test_a_chat_prompt_becomes_a_prompt_with_context():
@@ -235,7 +235,9 @@ def test_scores_go_into_statistics():
 
 def test_signatures_tell_what_may_be_given_by_position():
     assert str(inspect.signature(TextPrompt)).startswith("(text: ")
-    kinds = {name: one.kind.name for name, one in inspect.signature(SUTCompletion).parameters.items()}
+    kinds = {
+        name: parameter.kind.name for name, parameter in inspect.signature(SUTCompletion).parameters.items()
+    }
     assert (kinds["text"], kinds["reasoning"]) == ("POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY")
 
 

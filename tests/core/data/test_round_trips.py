@@ -184,8 +184,8 @@ def test_an_answer_keeps_prompt_and_response(prompt, response):
     assert (made.repeat, made.key) == (2, "a key")
     assert made.prompt is prompt
     assert made.response.usage == response.usage
-    assert [one.completion for one in made.response.completions] == list(response.completions)
-    assert [one.annotations for one in made.response.completions] == said
+    assert [completion.completion for completion in made.response.completions] == list(response.completions)
+    assert [completion.annotations for completion in made.response.completions] == said
 
 
 def test_options_that_ask_for_nothing_are_left_out():

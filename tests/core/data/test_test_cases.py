@@ -219,8 +219,8 @@ def test_a_tool_call_takes_its_parameters_under_either_name():
 
 
 def test_parameters_name_fields():
-    assert {one.value for one in LLMTestCaseParams} <= set(LLMTestCase.model_fields)
-    assert {one.value for one in TurnParams} <= {*Turn.model_fields, *ConversationalTestCase.model_fields}
+    assert {param.value for param in LLMTestCaseParams} <= set(LLMTestCase.model_fields)
+    assert {param.value for param in TurnParams} <= {*Turn.model_fields, *ConversationalTestCase.model_fields}
     assert LLMTestCaseParams.ACTUAL_OUTPUT == "actual_output"
 
 
@@ -378,8 +378,8 @@ json_values = st.recursive(
 @given(json_values, json_values)
 def test_tool_calls_have_a_hash_and_equal_ones_have_one_hash(first, second):
     calls = [ToolCall(name="look", input_parameters={"q": one}, output=one) for one in (first, second)]
-    copies = [ToolCall.model_validate_json(one.model_dump_json()) for one in calls]
-    assert [hash(one) for one in calls] == [hash(one) for one in copies]
+    copies = [ToolCall.model_validate_json(call.model_dump_json()) for call in calls]
+    assert [hash(call) for call in calls] == [hash(one) for one in copies]
     assert len({*calls, *copies}) == 2 - (calls[0] == calls[1])
 
 

@@ -396,7 +396,7 @@ def test_the_lists_take_members_anywhere_as_other_lists_do():
     dataset.goldens += [Golden("last")]
     goldens = dataset.goldens
     goldens += [Golden("very last")]
-    assert [one.input for one in dataset.goldens] == ["first", "hi", "last", "very last"]
+    assert [golden.input for golden in dataset.goldens] == ["first", "hi", "last", "very last"]
     assert dataset.goldens.dataset is dataset
 
 

@@ -108,12 +108,12 @@ def test_of_many_who_push_at_once_one_gets_through(folder):
             outcomes.append(None)
 
     threads = [threading.Thread(target=push, args=one) for one in enumerate(sets)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert sorted(outcomes, key=str) == [2, *[None] * 7]
-    assert [one.number for one in VersionsFolder(folder).versions("q")] == [1, 2]
+    assert [version.number for version in VersionsFolder(folder).versions("q")] == [1, 2]
 
 
 SAVING = """
@@ -157,7 +157,7 @@ def test_a_file_that_a_kill_left_without_its_line_is_no_version_and_keeps_its_na
         file.write(b'{"number": 2, "con')
     dataset.add_golden(Golden("b"))
     assert dataset.push("q").number == 3
-    assert [one.number for one in VersionsFolder(folder).versions("q")] == [1, 3]
+    assert [version.number for version in VersionsFolder(folder).versions("q")] == [1, 3]
     assert left.read_text(encoding="utf-8") == "half"
 
 

@@ -67,7 +67,7 @@ def make_test():
             test.items = items
         else:
             texts = [f"question {n}" for n in range(items)] if isinstance(items, int) else items
-            made = [one if isinstance(one, TestItem) else TestItem([one]) for one in texts]
+            made = [text if isinstance(text, TestItem) else TestItem([text]) for text in texts]
             test.items = lambda: list(made)
         for name, value in attributes.items():
             setattr(test, name, value)
@@ -147,7 +147,9 @@ def accounted():
         records = list(record.iter_items())
         assert len(records) == counts.items == counts.scored + counts.failed
         assert (
-            len({one.index for one in records}) == len({one.test_item.id for one in records}) == len(records)
+            len({record.index for record in records})
+            == len({record.test_item.id for record in records})
+            == len(records)
         )
         assert len(record.test_item_records) == counts.scored
         return record

@@ -49,7 +49,7 @@ def test_a_batch_that_fails_fails_its_items(reply, said, make_test, run, account
     sut.reply = reply
     record = accounted(run(make_test(3), sut))
     assert record.counts.sut_errors == 3
-    assert all(said in one.message for one in record.test_item_exceptions)
+    assert all(said in failure.message for failure in record.test_item_exceptions)
 
 
 def test_a_batch_may_be_awaited(make_test, run):
@@ -71,7 +71,7 @@ def test_a_batch_that_hangs_is_a_timeout_of_its_items(make_test, run, accounted)
         record = accounted(run(make_test(3), sut, attempt_timeout=0.05, max_retries=0))
     finally:
         end.set()
-    assert {one.error_type for one in record.test_item_exceptions} == {"CallTimeoutError"}
+    assert {failure.error_type for failure in record.test_item_exceptions} == {"CallTimeoutError"}
 
 
 @pytest.mark.parametrize("name", ["batch_size", "max_concurrency"])

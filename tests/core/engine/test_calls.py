@@ -333,7 +333,7 @@ def test_who_waits_for_a_call_that_fails_tells_of_no_other_who_waits(make_test, 
         raise ValueError("no")
 
     record = run(make_test(["same"] * 10), make_sut(answer))
-    paid, *waited = sorted(len(one.traceback) for one in record.test_item_exceptions)
+    paid, *waited = sorted(len(failure.traceback) for failure in record.test_item_exceptions)
     assert max(waited) < paid + 500
 
 
@@ -393,8 +393,8 @@ def test_a_second_run_pays_nothing(answer, make_test, make_sut, make_annotator, 
     assert second.result == first.result
     assert second.counts.sut_calls.paid == second.counts.annotator_calls.paid == 0
     assert second.counts.sut_calls.cached == second.counts.annotator_calls.cached == 5
-    assert [one.interactions for one in second.test_item_records] == [
-        one.interactions for one in first.test_item_records
+    assert [record.interactions for record in second.test_item_records] == [
+        record.interactions for record in first.test_item_records
     ]
 
 
@@ -441,8 +441,8 @@ def test_a_cap_that_a_sut_cannot_be_held_to_is_told_once(usage, caps, told, make
     expected = [
         f"{name} does not hold for 'sut': its responses tell no {what.get(name, 'tokens')}." for name in told
     ]
-    assert [one for one in record.notes if "does not hold" in one] == expected
-    assert sorted(one.getMessage() for one in caplog.records) == expected
+    assert [note for note in record.notes if "does not hold" in note] == expected
+    assert sorted(record.getMessage() for record in caplog.records) == expected
 
 
 def test_a_cap_of_calls_counts_what_is_sent_and_no_judgement_that_asks_or_costs_nothing(
@@ -489,7 +489,7 @@ def test_a_cap_that_a_judge_cannot_be_held_to_is_told_too(make_test, make_sut, r
 
     test = make_test(3, annotators={"j": Judge("j")})
     record = run(test, Priced("sut", lambda text: "yes"), caching=False, max_cost=1.0)
-    assert [one for one in record.notes if "does not hold" in one] == [
+    assert [note for note in record.notes if "does not hold" in note] == [
         "--max-cost does not hold for 'judges': its responses tell no cost (some SUTs take prices as options)."
     ]
 

@@ -134,7 +134,7 @@ def test_a_lost_connection_is_tried_again_whether_it_ever_waits_or_not(
     record = run(make_test(2, annotators={"one": annotator}), make_sut(), max_retries=max_retries)
     assert [asked.count(f"question {n}") for n in range(2)] == [max_retries + 1] * 2
     assert record.counts.scored == (1 if max_retries else 0)
-    assert [one.error_type for one in record.test_item_exceptions] == [
+    assert [failure.error_type for failure in record.test_item_exceptions] == [
         "ConnectionError"
     ] * record.counts.failed
 
@@ -174,4 +174,4 @@ def test_one_that_cancels_the_task_it_runs_in_fails_its_item_alone(
     record = accounted(run(make_test(4, annotators={"one": AtOnce("one", None)}), make_sut()))
     assert record.failure is None
     assert record.counts.scored == 3
-    assert [one.error_type for one in record.test_item_exceptions] == ["CallError"]
+    assert [failure.error_type for failure in record.test_item_exceptions] == ["CallError"]

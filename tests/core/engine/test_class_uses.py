@@ -105,10 +105,10 @@ def test_spans_and_what_was_told_stand_in_the_first_completion(ask, cls, root, c
 def test_a_cached_answer_is_in_all_what_the_paid_one_was(ask, cls):
     first, again = ask(cls()), ask(cls())
     assert (again.counts.sut_calls.paid, again.counts.sut_calls.cached) == (0, 2)
-    assert [one.interactions for one in again.test_item_records] == [
-        one.interactions for one in first.test_item_records
+    assert [record.interactions for record in again.test_item_records] == [
+        record.interactions for record in first.test_item_records
     ]
-    assert [len(one.spans) for one in again.test_item_records] == [3, 3]
+    assert [len(record.spans) for record in again.test_item_records] == [3, 3]
 
 
 def test_items_that_ask_the_same_share_the_spans_of_the_one_call(asked, ask):
@@ -161,7 +161,7 @@ def test_a_batch_of_several_items_leaves_no_spans(ask):
         def evaluate_batch(self, requests):
             return [{"a": look_up("x") and "yes"} for _ in requests]
 
-    assert [one.spans for one in ask(Batched()).test_item_records] == [(), ()]
+    assert [record.spans for record in ask(Batched()).test_item_records] == [(), ()]
 
 
 texts = st.one_of(st.text(), st.just('{"modelgauge_told":'), st.just('{"modelgauge_told":null,"response":1}'))

@@ -174,7 +174,7 @@ def test_all_prompts_that_fail_leave_their_traces_beside_those_that_are_answered
         return "yes"
 
     item = failed(FunctionSUT("sut", picky), "good", "bad", "worse")
-    assert [one.spans[0].input["question"] for one in item.traces] == ["bad", "worse"]
+    assert [trace.spans[0].input["question"] for trace in item.traces] == ["bad", "worse"]
     assert len(item.interactions) == 1
     assert [span.name for span in item.spans] == ["picky", "look_up"] + ["picky", "look_up", "broken"] * 2
 
@@ -189,7 +189,7 @@ def test_those_who_wait_for_the_same_call_have_its_spans(make_test, run):
             raise LookupError
 
     record = run(test, Waits("waits"), max_retries=0)
-    assert [[span.name for span in one.spans] for one in record.test_item_exceptions] == [
+    assert [[span.name for span in failure.spans] for failure in record.test_item_exceptions] == [
         ["waits", "look_up"]
     ] * 2
 
@@ -277,7 +277,9 @@ class DeniedAsync(Denied):
 @pytest.mark.parametrize("cls", [Denied, DeniedAsync])
 def test_what_refuses_attributes_is_classified_and_recorded_as_itself(make_test, run, cls):
     record = run(make_test(5), cls("denied"), concurrency=1)
-    assert {(one.error_type, one.message) for one in record.test_item_exceptions} == {("FrozenError", "3")}
+    assert {(failure.error_type, failure.message) for failure in record.test_item_exceptions} == {
+        ("FrozenError", "3")
+    }
     assert len(record.test_item_exceptions) == 3  # three calls that say "never" end the run
     assert record.failure.error_type == "RunStoppedError"
 
@@ -314,9 +316,9 @@ class TranslatesToOneObject(RaisesOneObject):
 def test_one_exception_object_tells_of_each_item_what_is_its_own(make_test, run, cls, advice):
     items = [TestItem(text, id=text) for text in ("first", "second", "third")]
     record = run(make_test(items), cls("mine"), concurrency=1, call_timeout=5)
-    spans = {item.test_item.id: [one.name for one in item.spans] for item in record.test_item_exceptions}
+    spans = {item.test_item.id: [span.name for span in item.spans] for item in record.test_item_exceptions}
     assert spans == {"first": ["mine", "look_up"], "second": [], "third": []}
-    assert [one.message.count(advice) for one in record.test_item_exceptions] == [1, 1, 1]
+    assert [failure.message.count(advice) for failure in record.test_item_exceptions] == [1, 1, 1]
 
 
 def test_an_app_that_is_not_observed_leaves_no_trace(failed):

@@ -101,7 +101,7 @@ def test_items_in_are_records_out(
     )
 
     def expected(prompts, annotator, measure):
-        if any(one != "fine" for one in prompts):
+        if any(prompt != "fine" for prompt in prompts):
             return "sut"
         return "annotator" if annotator != "fine" else "measure" if measure != "fine" else None
 
@@ -111,12 +111,12 @@ def test_items_in_are_records_out(
         stages.count(stage) for stage in (None, "sut", "annotator", "measure")
     )
     assert record.failure is None
-    assert [one.stage for one in record.test_item_exceptions] == [stage for stage in stages if stage]
-    for one in record.test_item_exceptions:  # siblings that were answered are kept
-        answered = [prompt for prompt in one.test_item.prompts if prompt.prompt.text.endswith("fine")]
-        assert [interaction.prompt for interaction in one.interactions] == answered
-        assert one.message
-        assert one.traceback
+    assert [failure.stage for failure in record.test_item_exceptions] == [stage for stage in stages if stage]
+    for failure in record.test_item_exceptions:  # siblings that were answered are kept
+        answered = [prompt for prompt in failure.test_item.prompts if prompt.prompt.text.endswith("fine")]
+        assert [interaction.prompt for interaction in failure.interactions] == answered
+        assert failure.message
+        assert failure.traceback
 
 
 def test_an_error_that_quotes_a_whole_page_is_recorded_by_its_ends(make_test, make_sut, run, run_folder):
@@ -146,7 +146,7 @@ def test_a_failed_prompt_cancels_no_sibling_and_their_answers_are_cached(make_te
     sut = make_sut(answer)
     record = run(make_test([item]), sut)
     (failed,) = record.test_item_exceptions
-    assert [one.prompt.prompt.text for one in failed.interactions] == ["good 1", "good 2"]
+    assert [interaction.prompt.prompt.text for interaction in failed.interactions] == ["good 1", "good 2"]
     assert (failed.stage, failed.source_uid, failed.error_type, failed.message) == (
         "sut",
         "sut",
@@ -198,7 +198,7 @@ def test_each_completion_of_each_prompt_is_annotated_by_each_annotator(make_test
 
     test = make_test([TestItem(["a", "bb"])], measure=measure, annotators={"upper": upper, "length": length})
     record = run(test, ManyCompletions("many"))
-    assert record.counts.scored == 1, [one.message for one in record.test_item_exceptions]
+    assert record.counts.scored == 1, [failure.message for failure in record.test_item_exceptions]
     assert record.counts.annotator_calls.paid == 12
 
 
@@ -250,10 +250,10 @@ def test_an_aggregation_that_fails_ends_its_pair_only(make_test, make_sut, runne
     odd = make_test(2, "odd", aggregate_measurements=lambda items: {"x": object()})
     fine = make_test(2, "fine")
     records = runner().run([broken, odd, fine], [make_sut()])
-    assert [one.failure and one.failure.stage for one in records] == ["aggregate", "aggregate", None]
+    assert [record.failure and record.failure.stage for record in records] == ["aggregate", "aggregate", None]
     assert "SystemExit: no" in records[0].failure.message
     assert records[1].failure.error_type == "InvalidDataError"
-    assert all(one.counts.scored == 2 for one in records)
+    assert all(record.counts.scored == 2 for record in records)
 
 
 def test_items_before_an_error_of_make_test_items_are_kept(make_test, make_sut, runner, accounted):
@@ -269,8 +269,8 @@ def test_items_before_an_error_of_make_test_items_are_kept(make_test, make_sut, 
     stray = make_test(lambda: iter([TestItem(["one"]), "two"]), "stray")
     fine = make_test(3, "fine")
     records = runner().run([torn, missing, stray, fine], [make_sut()])
-    assert [accounted(one).counts.scored for one in records] == [2, 0, 1, 3]
-    assert [one.failure and (one.failure.stage, one.failure.error_type) for one in records] == [
+    assert [accounted(record).counts.scored for record in records] == [2, 0, 1, 3]
+    assert [record.failure and (record.failure.stage, record.failure.error_type) for record in records] == [
         ("items", "OSError"),
         ("items", "OSError"),
         ("items", "DefinitionError"),
@@ -313,7 +313,7 @@ def test_an_observer_that_raises_breaks_nothing_and_is_logged_once(
     record = run(make_test(3), make_sut(), observers=[broken, other])
     assert record.counts.scored == 3
     assert broken.told == other.told == (3 if event == "item_finished" else 1)
-    assert len([one for one in caplog.records if "observer" in one.message]) == 2
+    assert len([record for record in caplog.records if "observer" in record.message]) == 2
 
 
 class Opening(ManyCompletions):

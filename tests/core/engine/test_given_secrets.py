@@ -150,11 +150,11 @@ class Expecting(PromptResponseTest):
 
 
 def expecting(*prompts, **others):
-    return Expecting.of({one: f"said {one}" for one in prompts} | others)
+    return Expecting.of({prompt: f"said {prompt}" for prompt in prompts} | others)
 
 
 def notes_of(record):
-    return [one for one in record.notes if one.startswith("Not cached")]
+    return [note for note in record.notes if note.startswith("Not cached")]
 
 
 def test_a_prompt_that_holds_a_secret_has_an_answer_of_its_own(tmp_path):
@@ -184,7 +184,7 @@ class Tagged(Expecting):
 
 def test_items_that_differ_in_secrets_alone_are_of_different_clusters(tmp_path):
     prompts = (f"pin {PIN}", f"pin {PIN[::-1]}", "pin 1")
-    tagged = Tagged.of({one: f"said {one}" for one in prompts})
+    tagged = Tagged.of({prompt: f"said {prompt}" for prompt in prompts})
     by_tag, plain = (
         run_test(test, Answering("sut", AcmeKey(PIN)), data_dir=tmp_path, **options)
         for test, options in ((tagged, {"cluster": "tag"}), (expecting("a", "b", "c"), {}))
@@ -243,7 +243,11 @@ def test_equal_calls_that_are_not_kept_are_one_while_under_way(tmp_path):
             return [TestItem([PIN, PIN]), TestItem(PIN, context="again")]
 
         def measure_quality(self, item):
-            return {"equal": len({one.response.completions[0].completion.text for one in item.interactions})}
+            return {
+                "equal": len(
+                    {interaction.response.completions[0].completion.text for interaction in item.interactions}
+                )
+            }
 
     sut = Slow("sut", AcmeKey(PIN))
     record = run_test(Twice("twice"), sut, data_dir=tmp_path)
@@ -271,9 +275,13 @@ def test_rescoring_leaves_out_answers_that_a_secret_was_taken_out_of(tmp_path):
         [again] = rescore(run.run_id, tmp_path, test=test)
         assert (again.counts.scored, again.counts.unscored) == (1, 2)
         assert again.result["accuracy"].bounds == pytest.approx((1 / 3, 1))
-        for one in again.test_item_exceptions:
-            assert (one.stage, one.error_type, one.redacted) == ("measure", "RedactedAnswerError", True)
-            assert one.interactions
+        for failure in again.test_item_exceptions:
+            assert (failure.stage, failure.error_type, failure.redacted) == (
+                "measure",
+                "RedactedAnswerError",
+                True,
+            )
+            assert failure.interactions
         run = again
 
 

@@ -103,7 +103,7 @@ def test_a_judges_answers_have_their_keys_where_the_item_failed(
 def test_records_and_their_files_have_the_prompts_and_no_keys(journal):
     record, folder, _, _ = journal
     [item] = record.iter_items()
-    assert [one.prompt for one in item.interactions] == list(item.test_item.prompts)
+    assert [interaction.prompt for interaction in item.interactions] == list(item.test_item.prompts)
     text = "".join(record_as_json(RecordedRun(load_record(folder))))
     [as_json] = json.loads("".join(record_as_json(RecordedRun(record, folder=None))))["test_item_records"]
     assert json.loads(text)["test_item_records"] == [as_json]

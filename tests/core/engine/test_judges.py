@@ -78,7 +78,7 @@ def test_a_name_that_a_judge_did_not_name_is_an_error_that_lists_those_it_did(ma
 def test_a_judge_knows_what_its_sut_can_do(make_test, make_sut, run):
     class Wary(Judge):
         async def annotate(self, request):
-            return sorted(one.__name__ for one in self.sut_capabilities("judge"))
+            return sorted(capability.__name__ for capability in self.sut_capabilities("judge"))
 
         def translate_response(self, request, response):
             return response == ["AcceptsChatPrompt", "AcceptsTextPrompt", "ProducesStructuredOutput"]

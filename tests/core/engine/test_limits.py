@@ -70,8 +70,8 @@ def simulate(capacity, *, start=20, ceiling=256, calls=5000, fault=None, share=0
 def test_concurrency_grows_to_its_ceiling_while_it_is_used_up():
     limiter, limits, _, most = simulate(10_000, ceiling=100)
     assert limits[-1] == most == 100
-    assert [one.limit for one in limiter.changes] == sorted(one.limit for one in limiter.changes)
-    assert {one.why for one in limiter.changes} == {"saturated"}
+    assert [change.limit for change in limiter.changes] == sorted(change.limit for change in limiter.changes)
+    assert {change.why for change in limiter.changes} == {"saturated"}
 
 
 def test_concurrency_settles_near_what_the_server_bears():
@@ -80,7 +80,7 @@ def test_concurrency_settles_near_what_the_server_bears():
     assert 40 / 3 <= min(late) <= max(late) <= 1.5 * 40
     assert sum(late) / len(late) > 0.6 * 40
     assert refused < 5000 / 10
-    assert {"saturated", "rate limited"} <= {one.why for one in limiter.changes}
+    assert {"saturated", "rate limited"} <= {change.why for change in limiter.changes}
 
 
 @pytest.mark.parametrize("share", [0.03, 0.1])
@@ -90,7 +90,7 @@ def test_refusals_that_do_not_depend_on_the_concurrency_leave_it_as_it_is(share)
     for seed in range(3):
         limiter, limits, _, _ = simulate(10_000, start=100, ceiling=100, share=share, seed=seed)
         late += limits[len(limits) // 2 :]
-        assert "cut in vain" in {one.why for one in limiter.changes}
+        assert "cut in vain" in {change.why for change in limiter.changes}
     assert sum(late) / len(late) > 75
 
 
@@ -107,7 +107,7 @@ def test_a_limit_is_found_behind_refusals_that_do_not_depend_on_it(seed):
     limiter, limits, _, _ = simulate(40, share=0.1, calls=20_000, seed=seed)
     late = limits[len(limits) // 2 :]
     assert 15 < sum(late) / len(late) < 60
-    assert {"saturated", "rate limited", "cut in vain"} == {one.why for one in limiter.changes}
+    assert {"saturated", "rate limited", "cut in vain"} == {change.why for change in limiter.changes}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -53,7 +53,7 @@ class FakeLeases:
     def take(self, digests):
         if self.error is not None:
             raise self.error
-        return {one: self.others[one] for one in digests if one in self.others}
+        return {digest: self.others[digest] for digest in digests if digest in self.others}
 
     def give_back(self, digests):
         self.returned += digests

@@ -57,7 +57,7 @@ def test_only_what_is_no_mean_of_repeats_is_called_a_reduction(repeats, reduce, 
 
 
 def test_the_options_that_are_given_by_name_are_those_of_a_run():
-    types = {one.name: one.type for one in dataclasses.fields(RunOptions)}
+    types = {field.name: field.type for field in dataclasses.fields(RunOptions)}
     with_parameters_of_their_own = {"data_dir", "max_test_items"}
     types = {
         name: kind for name, kind in types.items() if name in OPTIONS.keys() - with_parameters_of_their_own

@@ -33,6 +33,6 @@ def test_results_do_not_depend_on_the_order_in_which_calls_end(seed, items, make
     straight = run(test, FunctionSUT("sut", answer), data_dir=folder, caching=False, concurrency=1)
     assert mixed.result == straight.result
     assert mixed.test_item_records == straight.test_item_records
-    assert [one.test_item for one in mixed.test_item_exceptions] == [
-        one.test_item for one in straight.test_item_exceptions
+    assert [failure.test_item for failure in mixed.test_item_exceptions] == [
+        failure.test_item for failure in straight.test_item_exceptions
     ]

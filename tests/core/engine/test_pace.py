@@ -51,7 +51,7 @@ class Slow(PromptResponseSUT[str, str]):
 
 
 def said(caplog):
-    return [one.getMessage() for one in caplog.records if one.name == pace.__name__]
+    return [record.getMessage() for record in caplog.records if record.name == pace.__name__]
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,23 @@ def test_requests_that_tests_share_are_paid_once(make_test, make_sut, runner):
     tests = [make_test(["a", "b", "a"], uid="one"), make_test(["b", "c"], uid="two")]
     suts = [make_sut(uid="x"), make_sut(uid="y")]
     plans = runner().plan(tests, suts)
-    assert [(one.sut_calls.paid, one.sut_calls.cached) for one in plans] == [(2, 1), (2, 1), (1, 1), (1, 1)]
-    assert [one.prompt_tokens for one in plans] == [1, 1, 1, 1]  # of one or two characters
+    assert [(plan.sut_calls.paid, plan.sut_calls.cached) for plan in plans] == [
+        (2, 1),
+        (2, 1),
+        (1, 1),
+        (1, 1),
+    ]
+    assert [plan.prompt_tokens for plan in plans] == [1, 1, 1, 1]  # of one or two characters
     records = runner().run(tests, suts)
-    assert [one.counts.sut_calls.paid + one.counts.sut_calls.cached for one in records] == [3, 3, 2, 2]
-    assert sum(one.counts.sut_calls.paid for one in records) == sum(one.sut_calls.paid for one in plans)
+    assert [record.counts.sut_calls.paid + record.counts.sut_calls.cached for record in records] == [
+        3,
+        3,
+        2,
+        2,
+    ]
+    assert sum(record.counts.sut_calls.paid for record in records) == sum(
+        plan.sut_calls.paid for plan in plans
+    )
 
 
 @pytest.mark.parametrize(("caching", "version"), [(False, 1), (True, None)])
@@ -49,10 +61,10 @@ def test_nothing_is_shared_where_nothing_is_cached(make_test, make_annotator, ru
     sut = Priced("sut", lambda text: "yes", version=version)
     for _ in range(2):  # before and after a run
         plans = runner(caching=caching, repeats=2).plan(tests, sut)
-        assert [(one.items, one.failing, one.reasons) for one in plans] == [(2, 0, ()), (1, 0, ())]
-        assert [(one.sut_calls.paid, one.sut_calls.cached) for one in plans] == [(4, 0), (2, 0)]
-        assert [one.annotator_calls.paid for one in plans] == [4, 0]
-        assert [one.cost_usd for one in plans] == [2.0, 1.0]
+        assert [(plan.items, plan.failing, plan.reasons) for plan in plans] == [(2, 0, ()), (1, 0, ())]
+        assert [(plan.sut_calls.paid, plan.sut_calls.cached) for plan in plans] == [(4, 0), (2, 0)]
+        assert [plan.annotator_calls.paid for plan in plans] == [4, 0]
+        assert [plan.cost_usd for plan in plans] == [2.0, 1.0]
         runner(caching=caching, repeats=2).run(tests, sut)
 
 

@@ -55,8 +55,8 @@ def test_each_repeat_is_a_call_of_its_own_and_is_cached_as_such(
     record = accounted(run(make_test(1), sut, repeats=3, reduce=how))
     (item,) = record.test_item_records
     assert item.measurements["right"] == pytest.approx(expected)
-    assert sorted(one["right"] for one in item.repeat_measurements) == [0, 1, 1]
-    assert [one.repeat for one in item.interactions] == [0, 1, 2]
+    assert sorted(repeat["right"] for repeat in item.repeat_measurements) == [0, 1, 1]
+    assert [interaction.repeat for interaction in item.interactions] == [0, 1, 2]
     assert record.counts.sut_calls.paid == 3
     again = run(make_test(1), sut, repeats=3, reduce=how)
     assert again.result == record.result
@@ -109,7 +109,7 @@ def test_an_item_is_scored_by_the_repeats_that_did_not_fail(make_test, make_sut,
     (item,) = record.test_item_records
     assert item.measurements == {"right": 1.0}
     assert item.repeat_measurements == ({"right": 1.0},) * 3
-    assert [one.repeat for one in item.interactions] == [0, 2, 3]
+    assert [interaction.repeat for interaction in item.interactions] == [0, 2, 3]
     (failure,) = item.failed_repeats
     assert (failure.repeat, failure.stage, failure.source_uid) == (1, "sut", "sut")
     assert (failure.error_type, failure.message) == ("ValueError", "the line is dead")
@@ -161,7 +161,10 @@ def test_repeats_fail_at_any_stage_by_themselves(make_test, make_sut, make_annot
     test = make_test(1, annotators={"judge": make_annotator(judge)}, measure=measure)
     record = run(test, sut, repeats=4, max_retries=0, concurrency=1)
     (item,) = record.test_item_records
-    assert [(one.repeat, one.stage) for one in item.failed_repeats] == [(1, "annotator"), (2, "measure")]
+    assert [(failure.repeat, failure.stage) for failure in item.failed_repeats] == [
+        (1, "annotator"),
+        (2, "measure"),
+    ]
     assert item.measurements == {"right": 1.0}
     assert len(item.interactions) == 4  # what is paid is kept
 

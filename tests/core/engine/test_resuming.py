@@ -49,7 +49,7 @@ def measure(item):
 
 
 def aggregate(items):
-    assert all(isinstance(one.test_item.prompts[0].context or one.context, Reference) for one in items)
+    assert all(isinstance(item.test_item.prompts[0].context or item.context, Reference) for item in items)
     assert all(isinstance(one.prompts[0].context, Reference) for one in items.failed)
     return {"right": float(items.column("right").mean()), "failed": len(items.failed), "n": len(items)}
 
@@ -65,7 +65,7 @@ def comparable(record):
         exclude={"run_id", "invocation_id", "run_timestamp", "seconds", "counts", "spent", "concurrency"}
     )
     counts = record.counts.model_dump(exclude={"sut_calls", "annotator_calls", "judge_calls"})
-    exceptions = [one.model_dump(exclude={"traceback"}) for one in record.test_item_exceptions]
+    exceptions = [failure.model_dump(exclude={"traceback"}) for failure in record.test_item_exceptions]
     return data, counts, [one.model_dump() for one in record.test_item_records], exceptions
 
 
@@ -254,7 +254,7 @@ def test_a_rescore_with_repeats_measures_each(make_test, make_sut, run, run_fold
     record = run(make_test(3), make_sut(), repeats=2)
     new = rescored(record, run_folder, test=make_test(3, measure=lambda item: {"n": len(item.interactions)}))
     assert new.result["n"].value == 1
-    assert all(len(one.repeat_measurements) == 2 for one in new.test_item_records)
+    assert all(len(record.repeat_measurements) == 2 for record in new.test_item_records)
 
 
 def test_an_item_of_which_an_answer_could_not_be_written_does_not_end_a_rescore(

@@ -121,7 +121,7 @@ def test_the_counts_are_of_all_sessions(make_test, make_sut, make_annotator, run
     record = run(test, sut, max_calls=9, concurrency=1)
     whole = resumed(record, test, sut, max_calls=100)
     calls = (whole.counts.sut_calls, whole.counts.annotator_calls)
-    assert [one.paid for one in calls] == [10, 10]
+    assert [call.paid for call in calls] == [10, 10]
     assert len(sut.asked) == 10
     assert whole.counts.not_begun == 0
     assert whole.seconds > record.seconds

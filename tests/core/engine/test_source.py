@@ -58,14 +58,14 @@ def test_ids_are_unique_or_an_error(made):
 @settings(max_examples=50)
 @given(st.lists(texts, max_size=20))
 def test_ids_are_the_same_each_time(prompts):
-    items = [TestItem([one]) for one in prompts]
+    items = [TestItem([prompt]) for prompt in prompts]
     assert ids_of(items) == ids_of(items)
 
 
 @settings(max_examples=50)
 @given(st.lists(texts, max_size=30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 3))
 def test_a_smaller_sample_is_inside_a_larger_one_in_the_order_of_the_test(prompts, few, more, seed):
-    items = list(numbered([TestItem([one]) for one in prompts], Ids("t"), "t"))
+    items = list(numbered([TestItem([prompt]) for prompt in prompts], Ids("t"), "t"))
     few, more = sorted((few, more))
     small, large = sample(items, few, seed), sample(items, more, seed)
     assert len(small) == min(few, len(items))
@@ -189,7 +189,7 @@ def test_a_sample_of_items_that_do_not_end_says_how_many_were_read(
     items = [TestItem([str(n)]) for n in range(100)]
     record = run(make_test(lambda: iter(items)), make_sut(), max_test_items=5)
     assert record.counts.scored == 5
-    told = [one.getMessage() for one in caplog.records if "reads them all first" in one.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "reads them all first" in record.getMessage()]
     assert ["11 so far" in told[0], len(told)] == [True, 3]  # after 10 s, 30 s and 70 s
 
 

@@ -67,7 +67,7 @@ class OneACall(PromptResponseSUT):
 
 def texts(record):
     return [
-        [one.completion.text for one in interaction.response.completions]
+        [completion.completion.text for completion in interaction.response.completions]
         for item in record.test_item_records
         for interaction in item.interactions
     ]
@@ -84,7 +84,7 @@ def test_each_completion_is_a_call_of_its_own_and_none_is_paid_twice(how, comple
     sut = OneACall(how=how, completions=completions)
     record = run(asking(make_test), sut, concurrency=1)
     assert record.counts.scored == 3
-    assert [len(set(one)) for one in texts(record)] == [4, 4, 4]
+    assert [len(set(text)) for text in texts(record)] == [4, 4, 4]
     assert record.counts.sut_calls.paid == 12
     refused = how == "refuses" and completions == "auto"
     assert len(sut.sent) == 12 + refused
@@ -116,14 +116,14 @@ def test_how_many_came_is_read_with_the_request_that_was_sent(make_test, run):
 
     sut = Copies()
     record = run(asking(make_test), sut)
-    assert (len(sut.sent), [len(one) for one in texts(record)]) == (3, [4, 4, 4])
+    assert (len(sut.sent), [len(text) for text in texts(record)]) == (3, [4, 4, 4])
 
 
 def test_a_sut_that_gives_all_is_asked_once(make_test, run):
     sut = OneACall(how="gives")
     record = run(asking(make_test), sut)
     assert (record.counts.sut_calls.paid, len(sut.sent)) == (3, 3)
-    assert [len(one) for one in texts(record)] == [4, 4, 4]
+    assert [len(text) for text in texts(record)] == [4, 4, 4]
     one_a_call = OneACall(completions="many_calls")  # what was paid at once is not paid again one by one
     assert texts(run(asking(make_test), one_a_call)) == texts(record)
     assert one_a_call.sent == []
@@ -156,7 +156,7 @@ def test_without_a_cache_it_is_found_out_in_each_run(make_test, run):
     sut = OneACall()
     record = run(asking(make_test), sut, caching=False, concurrency=1)
     assert (record.counts.sut_calls.paid, len(sut.sent)) == (12, 12)
-    assert [len(set(one)) for one in texts(record)] == [4, 4, 4]
+    assert [len(set(text)) for text in texts(record)] == [4, 4, 4]
 
 
 def test_calls_are_numbered_so_that_repeats_and_more_completions_share_them(make_test, run):
@@ -184,7 +184,7 @@ def test_equal_prompts_at_once_share_what_the_first_call_brought(make_test, run)
     test = make_test([TestItem(prompts)], measure=lambda item: {"right": True})
     record = run(test, sut)
     assert len(sut.sent) == 4
-    assert len({tuple(one) for one in texts(record)}) == 1
+    assert len({tuple(text) for text in texts(record)}) == 1
 
 
 def test_seeds_differ_from_completion_to_completion(make_test, run):

@@ -57,9 +57,9 @@ def seen(make_test, make_sut, run):
 
 def test_items_come_back_in_order_as_the_objects_they_were(seen):
     contexts = seen(lambda measured: [one.context for one in measured])
-    expected = [one.context for n, one in enumerate(items()) if n != 7]
+    expected = [item.context for n, item in enumerate(items()) if n != 7]
     assert contexts == expected
-    assert [type(one) for one in contexts] == [type(one) for one in expected]
+    assert [type(context) for context in contexts] == [type(one) for one in expected]
     assert seen(lambda measured: (measured[0].context, measured[-1].context, len(measured[2:5]))) == (
         expected[0],
         expected[-1],
@@ -152,7 +152,7 @@ def test_slow_measuring_is_said_once(make_test, make_sut, run, caplog, monkeypat
     ticks = count(step=0.03)
     monkeypatch.setattr(pace, "perf_counter", lambda: next(ticks))
     run(make_test(60), make_sut())
-    (said,) = [one.getMessage() for one in caplog.records if "measure_in_thread" in one.getMessage()]
+    (said,) = [record.getMessage() for record in caplog.records if "measure_in_thread" in record.getMessage()]
     assert "'test' takes 30 ms" in said
     run(make_test(60, measure_in_thread=True), make_sut())
     assert caplog.text.count("measure_in_thread") == 1

@@ -25,14 +25,14 @@ STOPPED = RunStoppedError("No more calls.", fix="None.")
 )
 def test_all_are_done_whatever_fails(values):
     ended = []
-    assert asyncio.run(all_done([giving(one, ended) for one in values])) == values == ended
+    assert asyncio.run(all_done([giving(value, ended) for value in values])) == values == ended
 
 
 @pytest.mark.parametrize("values", [[LookupError("first"), 1], [LookupError("first"), KeyError("second"), 1]])
 def test_the_first_failure_is_raised_when_all_have_ended(values):
     ended = []
     with pytest.raises(LookupError, match="first"):
-        asyncio.run(all_of([giving(one, ended) for one in values]))
+        asyncio.run(all_of([giving(value, ended) for value in values]))
     assert ended == values
 
 

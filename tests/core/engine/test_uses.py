@@ -171,8 +171,10 @@ def test_a_cached_answer_brings_its_spans_back(ask):
     assert (again.counts.sut_calls.paid, again.counts.sut_calls.cached) == (0, 3)
     assert sorted(calls) == list(QUESTIONS)
     assert seen_again == seen
-    assert [one.spans for one in again.test_item_records] == [one.spans for one in first.test_item_records]
-    assert [len(one.spans) for one in again.test_item_records] == [2, 2, 2]
+    assert [record.spans for record in again.test_item_records] == [
+        record.spans for record in first.test_item_records
+    ]
+    assert [len(record.spans) for record in again.test_item_records] == [2, 2, 2]
 
 
 def test_what_an_app_says_of_its_use_reaches_the_metrics(ask):

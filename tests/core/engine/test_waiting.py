@@ -65,7 +65,7 @@ class Played:
 
     @property
     def answered(self):
-        return sum(not isinstance(one, BaseException) for one in self.results)
+        return sum(not isinstance(result, BaseException) for result in self.results)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_limit_for_a_minute_that_says_nothing_is_waited_out(play, concurrency,
     assert played.answered == 10
     assert played.seconds < 400  # 180 at best
     assert len(played.sent) < 40
-    [told] = [one.getMessage() for one in caplog.records]
+    [told] = [record.getMessage() for record in caplog.records]
     assert told.startswith("'sut' is rate limited: its calls wait, each up to --call-timeout (600 s);")
 
 
@@ -168,13 +168,13 @@ def test_refusals_by_a_rate_limit_are_none_of_the_retries(play):
 def test_without_retries_a_call_is_sent_once_whatever_refuses_it(play):
     for verdict in (LIMITED, LOST, LATE, Retry(after=math.inf, rate_limited=True)):
         played = play(lambda now, text, verdict=verdict: (verdict, 0.1), 2, max_retries=0)
-        assert [type(one) for one in played.results] == [RefusedError, RefusedError]
+        assert [type(result) for result in played.results] == [RefusedError, RefusedError]
         assert len(played.sent) == 2
 
 
 def test_a_limit_that_lets_nobody_through_stops_the_sut(play):
     played = play(lambda now, _: (LIMITED, 0.1), 30, call_timeout=100)
-    assert all(isinstance(one, RunStoppedError) for one in played.results)  # so that no item fails
+    assert all(isinstance(result, RunStoppedError) for result in played.results)  # so that no item fails
     assert "'sut' is rate limited for longer than --call-timeout (100 s): Nothing at 127" in str(
         played.results[0]
     )
@@ -204,7 +204,7 @@ def test_a_limit_that_says_it_lasts_longer_than_a_call_may_stops_the_sut_at_once
     played = play(server, 100, concurrency=4)
     assert played.seconds < 10
     assert 3 <= played.answered < 20
-    stopped = [one for one in played.results if isinstance(one, BaseException)]
+    stopped = [result for result in played.results if isinstance(result, BaseException)]
     assert all(isinstance(one, RunStoppedError) for one in stopped)
     assert told in str(stopped[0])
 
@@ -219,10 +219,10 @@ def test_a_server_that_starts_again_is_waited_for(verdict, options, play, caplog
     assert played.answered == 100
     tries = [one for one in played.sent if 3.1 <= one < 11]  # by one call after the other, at growing pauses
     assert 3 <= len(tries) <= 5
-    [lost, back] = [one.getMessage() for one in caplog.records]
+    [lost, back] = [record.getMessage() for record in caplog.records]
     assert "'sut' cannot be reached: Nothing at 127.0.0.1:1. Its calls wait for it until " in lost
     assert "'sut' can be reached again, after " in back
-    [note] = [one for one in played.target.admission.notes() if "reached" in one]
+    [note] = [note for note in played.target.admission.notes() if "reached" in note]
     assert "its calls waited for it" in note
 
 
@@ -251,7 +251,7 @@ def test_a_server_that_never_answered_is_given_up_soon_and_nothing_is_lost(optio
     played = play(lambda *_: (LOST, 0.001), 200, budget=budget, **options)
     assert 30 <= played.seconds < 31
     assert len(played.sent) < 12 + options.get("concurrency", 3)
-    assert all(isinstance(one, RunStoppedError) for one in played.results)
+    assert all(isinstance(result, RunStoppedError) for result in played.results)
     assert (
         str(played.results[0]) == "'sut' could not be reached for 30 s: Nothing at 127.0.0.1:1. "
         "Correct its address and run the command again, or start the server: `modelgauge resume` continues a run."
@@ -264,7 +264,7 @@ def test_a_server_that_has_answered_is_waited_for_as_long_as_a_call_may_take(pla
     played = play(away(3, math.inf), 100, call_timeout=200)
     assert 200 <= played.seconds < 210
     assert 0 < played.answered < 100
-    stopped = {str(one) for one in played.results if isinstance(one, BaseException)}
+    stopped = {str(result) for result in played.results if isinstance(result, BaseException)}
     [message] = stopped
     assert "could not be reached for 200 s" in message
     assert "To wait longer, raise --call-timeout." in message
@@ -307,7 +307,7 @@ def test_nobody_waits_for_a_server_once_no_call_is_sent_any_more(verdict, play):
 
     played = play(lambda *_: (verdict, 0.001), 50, meanwhile=interrupt, concurrency=20)
     assert played.seconds == pytest.approx(9, abs=0.1)
-    assert {str(one) for one in played.results} == {"The run was interrupted. Go on."}
+    assert {str(result) for result in played.results} == {"The run was interrupted. Go on."}
 
 
 def test_other_errors_show_that_the_server_is_there_again(play):
@@ -344,7 +344,7 @@ class ReasonedError(Exception):
 
 def of_asyncio(*numbers):
     """What it raises where a host has several addresses."""
-    failed = ", ".join(f"[Errno {one}] Connect call failed ('::1', 9, 0, 0)" for one in numbers)
+    failed = ", ".join(f"[Errno {number}] Connect call failed ('::1', 9, 0, 0)" for number in numbers)
     return OSError(f"Multiple exceptions: {failed}")
 
 

@@ -22,7 +22,7 @@ def impatient(monkeypatch):
 
 
 def told(caplog):
-    return [one.getMessage() for one in caplog.records if "stood still" in one.getMessage()]
+    return [record.getMessage() for record in caplog.records if "stood still" in record.getMessage()]
 
 
 def block(caplog):

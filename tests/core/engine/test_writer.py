@@ -164,8 +164,8 @@ def test_when_the_disk_refuses_nothing_is_committed_any_more_and_nobody_waits(er
     asyncio.run(main())
     assert committed == []
     assert len(failures) >= 2
-    assert all(told in " ".join(str(one).split()) for one in failures)
-    assert all(isinstance(one, RunStoppedError) for one in failures)
+    assert all(told in " ".join(str(failure).split()) for failure in failures)
+    assert all(isinstance(failure, RunStoppedError) for failure in failures)
 
 
 def test_a_row_comes_before_the_lines_of_its_group():

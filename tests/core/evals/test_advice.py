@@ -166,7 +166,7 @@ def test_a_metric_of_conversations_that_may_be_skipped_is_not_refused():
     result = evaluate(
         goldens=[golden], observed_callback=app, skip_on_missing_params=True, print_results=False
     )
-    assert [one.name for one in result.test_results[0].metrics_data] == ["ExactMatchMetric"]
+    assert [metric.name for metric in result.test_results[0].metrics_data] == ["ExactMatchMetric"]
 
 
 def test_a_golden_whose_metrics_were_all_skipped_is_named_with_what_it_lacks():

@@ -174,7 +174,7 @@ def test_the_default_judge_is_not_asked_for_where_parts_have_metrics():
 
     for app in (by_closure, by_function, by_name, by_attributes, by_object):
         result = evaluate(goldens=GOLDENS[:1], observed_callback=app, print_results=False)
-        assert [one.component for one in result.test_results[0].metrics_data] == ["step"]
+        assert [metric.component for metric in result.test_results[0].metrics_data] == ["step"]
 
 
 @pytest.mark.parametrize("misspelt", ["metric", "typ", "names"])
@@ -225,7 +225,9 @@ def test_a_case_has_one_name_everywhere(broken, capsys):
     assert "What is it?" in capsys.readouterr().out
     result = evaluate(cases, broken(), ignore_errors=True, print_results=False)
     assert [one.name for one in result] == ["What is it?", "named"]
-    assert [one.item_id for one in result] == [one.test_item.id for one in result.record.test_item_exceptions]
+    assert [one.item_id for one in result] == [
+        failure.test_item.id for failure in result.record.test_item_exceptions
+    ]
 
 
 # --- a part of the cases, and calls that are capped ---------------------------------------------------------

@@ -46,7 +46,7 @@ def test_a_case_passes_only_if_all_its_metrics_pass(match, length):
     assert [one.success for one in result] == [True, False]
     assert not result.success
     right, wrong = result.test_results
-    assert [(one.name, one.score, one.success) for one in wrong.metrics_data] == [
+    assert [(metric.name, metric.score, metric.success) for metric in wrong.metrics_data] == [
         ("Match", 0.5, False),
         ("Length", 2.0, True),
     ]
@@ -202,7 +202,7 @@ def test_a_case_that_lacks_something_fails_by_itself_where_errors_are_ignored(ma
     right, lacking = result.test_results
     assert (right.success, lacking.success) == (True, False)
     assert lacking.error.startswith("MissingParameterError: Match needs 'expected_output'")
-    assert [one.score for one in lacking.metrics_data] == [None, 1.0]
+    assert [metric.score for metric in lacking.metrics_data] == [None, 1.0]
     assert (result.record.counts.scored, result.record.counts.annotator_errors) == (1, 1)
     assert {name: result.record.result[name].n for name in ("Match", "Length")} == {"Match": 1, "Length": 2}
     skipping = evaluate([RIGHT, bare], [match()], ignore_errors=True, skip_on_missing_params=True)
@@ -217,7 +217,10 @@ def test_what_could_not_be_judged_raises_at_the_end_or_is_returned_and_never_pas
     result = evaluate([RIGHT, WRONG], [match(), broken()], ignore_errors=True)
     assert [one.success for one in result] == [False, False]
     first = result.test_results[0]
-    assert [(one.name, one.score) for one in first.metrics_data] == [("Match", 1.0), ("Broken", None)]
+    assert [(metric.name, metric.score) for metric in first.metrics_data] == [
+        ("Match", 1.0),
+        ("Broken", None),
+    ]
     assert "no way to judge" in first.metrics_data[1].error
     assert result.record.counts.annotator_errors == 2
 
@@ -236,9 +239,9 @@ class OnlyRight(Metric):
 
 def test_metrics_of_one_name_do_not_hide_each_other(match):
     result = evaluate(WRONG, [match(threshold=0.4), match(threshold=0.6)])
-    assert [one.success for one in result.test_results[0].metrics_data] == [True, False]
+    assert [metric.success for metric in result.test_results[0].metrics_data] == [True, False]
     names = ["Match(threshold=0.4)", "Match(threshold=0.6)"]
-    assert [one.name for one in result.test_results[0].metrics_data] == names
+    assert [metric.name for metric in result.test_results[0].metrics_data] == names
     assert {*names, *(f"{name}.passed" for name in names)} < set(result.record.result)
 
 

@@ -183,6 +183,8 @@ def test_what_a_golden_holds_of_an_earlier_answer_is_not_taken_for_what_the_app_
     result = evaluate(
         goldens=[golden], observed_callback=app, metrics=[ToolCorrectnessMetric()], ignore_errors=True
     )
-    tools = next(one for one in result.test_results[0].metrics_data if one.name == "ToolCorrectnessMetric")
+    tools = next(
+        metric for metric in result.test_results[0].metrics_data if metric.name == "ToolCorrectnessMetric"
+    )
     assert tools.score is None
     assert "needs 'tools_called'" in tools.error

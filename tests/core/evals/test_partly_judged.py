@@ -63,10 +63,13 @@ def test_the_share_that_passed_does_not_depend_on_how_often_a_judge_fails(here, 
     goldens = [
         Golden(str(n), expected_output=str(n) if Random(n).random() < 0.6 else "no") for n in range(1000)
     ]
-    truth = sum(one.input == one.expected_output and unreliable(one.input)[1] for one in goldens) / 1000
+    truth = (
+        sum(golden.input == golden.expected_output and unreliable(golden.input)[1] for golden in goldens)
+        / 1000
+    )
     test = DatasetTest("mine", goldens, [match(threshold=1), Unreliable()])
     passed = run_test(test, FunctionSUT("echo", str)).result["passed"]
-    judged = sum(not unreliable(one.input)[0] for one in goldens)
+    judged = sum(not unreliable(golden.input)[0] for golden in goldens)
     assert passed.value == pytest.approx(truth, abs=0.015)
     assert passed.n == judged
     assert passed.bounds == pytest.approx(

@@ -150,7 +150,9 @@ def test_a_case_of_which_a_repeat_fails_is_scored_by_the_others(session, project
     partial = record.test_item_records[1]
     assert partial.test_item.id == "test_app.py::test_fails_once~2"
     assert set(partial.measurements) == {"G", "G.passed", "Sometimes", "Sometimes.passed", "passed"}
-    assert [(one.repeat, one.error_type) for one in partial.failed_repeats] == [(1, "ZeroDivisionError")]
+    assert [(failure.repeat, failure.error_type) for failure in partial.failed_repeats] == [
+        (1, "ZeroDivisionError")
+    ]
     assert (len(partial.interactions), len(partial.repeat_measurements), record.repeats) == (2, 1, 2)
     assert (record.result["passed"].n, record.result["passed"].bounds) == (2, (0.75, 1.0))
 
@@ -370,7 +372,9 @@ def test_the_record_of_a_session_says_what_measurements_can_be_where_all_cases_a
     code, _ = session(source=source)
     assert code == 0
     (record,) = records(project)
-    assert {name: (one.value, one.higher_is_better) for name, one in record.thresholds.items()} == {
+    assert {
+        name: (threshold.value, threshold.higher_is_better) for name, threshold in record.thresholds.items()
+    } == {
         "ContainsMetric": (1, True),
         "LatencyMetric": (2, False),
     }

@@ -23,7 +23,7 @@ class Broken(Metric):
 
 
 def scores_of(result):
-    return [one.measurements for one in result.record.test_item_records]
+    return [record.measurements for record in result.record.test_item_records]
 
 
 def test_a_score_without_a_threshold_is_recorded_and_nothing_is_said_of_it(capsys):
@@ -93,7 +93,7 @@ def test_a_part_of_an_app_may_have_none():
 def test_what_a_metric_without_a_threshold_cannot_judge_leaves_the_verdict_of_the_others():
     result = evaluate([RIGHT, WRONG], [Broken(), ExactMatchMetric()], ignore_errors=True)
     assert [one.success for one in result] == [False, False]
-    assert [one.measurements["passed"] for one in result.record.test_item_exceptions] == [1.0, 0.0]
+    assert [failure.measurements["passed"] for failure in result.record.test_item_exceptions] == [1.0, 0.0]
     with pytest.raises(CallError, match="could not be judged"):
         evaluate([RIGHT], [Broken()])
 

@@ -162,8 +162,8 @@ def test_a_metric_may_decide_by_more_than_the_value_what_passes():
 
     cases = [LLMTestCase("please", "yes"), LLMTestCase("now", "yes")]
     results = evaluate(cases, [Both()], print_results=False).test_results
-    assert [one.success for one in results] == [True, False]
-    assert [one.metrics_data[0].success for one in results] == [True, False]
+    assert [result.success for result in results] == [True, False]
+    assert [result.metrics_data[0].success for result in results] == [True, False]
 
 
 def test_strict_mode_leaves_the_best_score_or_the_worst():

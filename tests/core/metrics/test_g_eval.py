@@ -106,7 +106,7 @@ def test_steps_are_made_once_for_all_threads_and_their_loops():
     with ThreadPoolExecutor(8) as pool:
         scores = [pool.submit(one, number) for number in range(8)]
         together.set()
-        assert [one.result() for one in scores] == [0.8] * 8
+        assert [score.result() for score in scores] == [0.8] * 8
     assert len(steps) == 2
     assert metric.measure(CASE).breakdown["steps"] == ["Read it.", "Compare."]
     copy.deepcopy(metric)

@@ -24,9 +24,9 @@ def test_every_public_metric_is_registered_under_its_own_uid(metrics):
     public = {getattr(modelgauge.metrics, name) for name in modelgauge.metrics.__all__}
     classes = [one for one in public if isinstance(one, type) and issubclass(one, Metric)]
     concrete = {
-        one.default_uid(): one
-        for one in classes
-        if "score" in dir(one) and one.__name__ not in ("Metric", "JudgeMetric")
+        cls.default_uid(): cls
+        for cls in classes
+        if "score" in dir(cls) and cls.__name__ not in ("Metric", "JudgeMetric")
     }
     own = [entry.uid for entry in metrics if entry.distribution == "modelgauge-framework"]
     assert sorted(concrete) == own

@@ -15,7 +15,7 @@ INVOCATION = "20260131-120000-d4e5f6"
 @pytest.fixture
 def runs_of(folder, record):
     def runs_of(*changes):
-        return [RecordedRun(record(**one), folder()) for one in changes]
+        return [RecordedRun(record(**change), folder()) for change in changes]
 
     return runs_of
 
@@ -84,7 +84,7 @@ def test_of_each_run_some_results_are_shown_and_what_is_wrong_with_it(runs_of):
         },
         "nothing": {},
     }
-    shown = rows_of(render(runs_of(*({"sut_uid": name, **one} for name, one in pairs.items())), Style()))
+    shown = rows_of(render(runs_of(*({"sut_uid": name, **pair} for name, pair in pairs.items())), Style()))
     assert shown == [
         ["plain", "a", "1", "0", "3.2", "s"],
         ["b", "2"],

@@ -36,7 +36,7 @@ def record(result, thresholds=("Match", "Length"), scored=4, sut="sut"):
 
 
 def shown(*records, symbols=True):
-    runs = [RecordedRun(one) for one in records]
+    runs = [RecordedRun(record) for record in records]
     return render(runs, Style(width=80, color=False, symbols=symbols)).splitlines()
 
 

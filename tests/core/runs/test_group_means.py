@@ -29,7 +29,7 @@ def test_the_mean_is_over_tests_all_alike_and_its_error_is_made_of_theirs(record
 
 def test_each_sut_has_its_own_and_a_test_alone_or_without_a_group_has_none(record):
     records = [of_group(record, test_uid=test, sut_uid=sut) for test in "ab" for sut in "xy"]
-    assert [one.sut for one in group_means(records)] == ["x", "y"]
+    assert [mean.sut for mean in group_means(records)] == ["x", "y"]
     assert not [*group_means(records[:2])]
     assert not [*group_means([record(), record()])]
 
@@ -51,7 +51,7 @@ def test_only_results_with_an_error_bar_have_a_mean_over_the_tests_that_have_the
 def test_a_test_without_a_spread_counts_by_its_interval(record, second, stderr):
     ranges = {"accuracy": (0, 1)}
     records = [of_group(record, test_uid="a"), of_group(record, test_uid="b", result={"accuracy": second})]
-    (found,) = group_means([one.replaced(ranges=ranges) for one in records])
+    (found,) = group_means([record.replaced(ranges=ranges) for record in records])
     assert found.mean.stderr == (None if stderr is None else pytest.approx(stderr))
     assert (found.mean.interval is None) == (stderr is None)
 
@@ -64,5 +64,5 @@ def test_an_interval_ends_where_the_values_do(record):
     ]
     (found,) = group_means(records)
     assert found.mean.interval[1] == 1.0
-    (found,) = group_means([one.replaced(ranges={"accuracy": (0, None)}) for one in records])
+    (found,) = group_means([record.replaced(ranges={"accuracy": (0, None)}) for record in records])
     assert found.mean.interval[1] > 1.0

@@ -361,7 +361,7 @@ def test_order_has_no_effect_at_all(values, shuffler):
 def test_groups_recombine_to_the_whole(pairs):
     items = _items([value for _, value in pairs], [{"group": group} for group, _ in pairs])
     means = grouped(items, "group", lambda group: mean(group, "x"))
-    whole = sum(one.value * one.n for one in means.values()) / sum(one.n for one in means.values())
+    whole = sum(mean.value * mean.n for mean in means.values()) / sum(mean.n for mean in means.values())
     assert whole == pytest.approx(mean(items, "x").value, abs=1e-12)
     totals = grouped(items, "group", lambda group: total(group, "x").value)
     assert sum(totals.values()) == pytest.approx(total(items, "x").value, abs=1e-12)
@@ -445,7 +445,7 @@ def test_mean_of_each_takes_each_over_the_items_that_have_it():
         for place, measurements in enumerate([{"a": 1}, {"b": 0.5, "a": 0}, {"b": 1.5}])
     ]
     means = mean_of_each(MeasuredItems.of(items))
-    assert {name: (one.value, one.n) for name, one in means.items()} == {"a": (0.5, 2), "b": (1.0, 2)}
+    assert {name: (mean.value, mean.n) for name, mean in means.items()} == {"a": (0.5, 2), "b": (1.0, 2)}
 
 
 def test_mean_of_each_of_a_group_leaves_out_what_the_group_lacks():

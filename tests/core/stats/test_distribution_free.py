@@ -106,7 +106,7 @@ def test_half_of_the_values_are_zeros_and_a_value_that_occurs_often_flips_like_o
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=50, unique_by=abs))
 def test_wilcoxon_is_scipys_exact_test(differences):
-    differences = [one for one in differences if one]
+    differences = [difference for difference in differences if difference]
     assume(differences)
     expected = scipy_stats.wilcoxon(differences, method="exact").pvalue
     assert wilcoxon_test([0] * len(differences), differences) == pytest.approx(expected, rel=1e-10)
@@ -114,7 +114,7 @@ def test_wilcoxon_is_scipys_exact_test(differences):
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=12))
 def test_wilcoxon_with_equal_sizes_counts_all_sign_patterns(differences):
-    held = np.array([one for one in differences if one])
+    held = np.array([difference for difference in differences if difference])
     assume(len(held))
     ranks = scipy_stats.rankdata(np.abs(held))
     sums = np.array([*itertools.product([0, 1], repeat=len(held))]) @ ranks

@@ -63,7 +63,7 @@ def test_clusters_have_their_own_degrees_of_freedom():
 
 def test_without_a_spread_nothing_is_known():
     for values in ([0.5], [0.5, 0.25, 0.125]):
-        assert equivalence_test(values, [1 + one for one in values], 0.1)[1:] == (None, None, None, None)
+        assert equivalence_test(values, [1 + value for value in values], 0.1)[1:] == (None, None, None, None)
 
 
 @pytest.mark.parametrize("margin", [0, -0.1, math.nan, math.inf])

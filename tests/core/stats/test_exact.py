@@ -57,7 +57,7 @@ def test_tool_correctness(parameters, ordered):
 @given(st.lists(fractions, min_size=1, max_size=6))
 def test_means(shares):
     wanted = float(sum(shares) / len(shares))
-    values = [float(one) for one in shares]
+    values = [float(share) for share in shares]
     assert exact_mean(values) == wanted
     judges = {str(place): Score(value) for place, value in enumerate(values)}
     assert combined(judges, "mean", higher_is_better=True).value == wanted

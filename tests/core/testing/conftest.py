@@ -19,7 +19,7 @@ class Checked:
 
     def broken_among(self, subjects):
         """The same of many subjects, without those that break none."""
-        return {one: rules for one in subjects if (rules := self.broken(one))}
+        return {subject: rules for subject in subjects if (rules := self.broken(subject))}
 
     def untold(self, broken):
         """Subjects of which a rule does not say what is wrong, or not how to mend it.
@@ -34,7 +34,7 @@ class Checked:
         return said in " ".join(map(str, found)) and all(one.fix.strip() for one in found)
 
     def of(self, subject):
-        found = [one for one in self.report.findings if one.subject == subject]
+        found = [finding for finding in self.report.findings if finding.subject == subject]
         assert found, f"nothing was said of {subject}"
         return found
 

@@ -64,7 +64,7 @@ def checked(check_source):
 
 @pytest.mark.parametrize("uid", re.findall(r"# line of (\S+)", SOURCE))
 def test_the_line_is_the_authors(checked, uid):
-    (finding,) = [one for one in checked.report.problems if one.subject == uid]
+    (finding,) = [problem for problem in checked.report.problems if problem.subject == uid]
     marked = [
         number for number, line in enumerate(SOURCE.splitlines(), 1) if line.endswith(f"# line of {uid}")
     ]
@@ -85,7 +85,9 @@ def test_an_object_that_was_given_is_blamed_by_its_class(tmp_path):
         def translate_text_prompt(self, prompt):
             return "always the same"
 
-    (finding,) = [one for one in check_sut(Constant("constant")).problems if one.rule == "distinct"]
+    (finding,) = [
+        problem for problem in check_sut(Constant("constant")).problems if problem.rule == "distinct"
+    ]
     line = Constant.translate_text_prompt.__code__.co_firstlineno
     assert finding.where == f"{__file__}:{line}"
 
@@ -101,7 +103,7 @@ def modelgauge_register_suts(register): register("local", "somewhere:Else")
 
 
 def test_what_registering_does_is_blamed_by_line(check_source):
-    problems = {one.rule: one for one in check_source(SIDE_EFFECTS).report.problems}
+    problems = {problem.rule: problem for problem in check_source(SIDE_EFFECTS).report.problems}
     assert problems["imports"].where.endswith("plugin.py:3")
     assert problems["side-effects"].where.endswith("plugin.py:5")
 

@@ -108,7 +108,7 @@ def test_a_plugin_is_found_by_distribution_and_by_entry_point(name):
 def test_a_report_lists_every_rule_for_every_uid_and_is_json():
     report = check_plugin("demo_annotators")
     for uid in ("demo_starts_with_y", "demo_word_list"):
-        found = {one.rule for one in report.findings if one.subject == uid}
+        found = {finding.rule for finding in report.findings if finding.subject == uid}
         assert found == {identifier for identifier, _, kinds in list_rules() if "annotator" in kinds}
     data = json.loads(json.dumps(report.to_json()))
     assert data["passed"] is True
@@ -120,7 +120,7 @@ def test_a_report_lists_every_rule_for_every_uid_and_is_json():
 
 def test_a_broken_promise_fails_with_the_fix():
     report = check_sut(Leaky("leaky", Key("a-secret-of-the-author")))
-    assert {one.rule for one in report.problems} == {"secrets"}
+    assert {problem.rule for problem in report.problems} == {"secrets"}
     with pytest.raises(AssertionError, match=r"leaky: secrets: problem: .*\.value only where it is sent"):
         report.raise_for_problems()
     assert "a-secret-of-the-author" not in str(report)
@@ -133,7 +133,7 @@ class Babbling(Leaky):
 
 def test_findings_are_free_of_secrets():
     report = check_sut(Babbling("babbling", Key("a-secret-of-the-author")))
-    assert {one.rule for one in report.problems} >= {"secrets", "requests"}
+    assert {problem.rule for problem in report.problems} >= {"secrets", "requests"}
     assert "refused: [secret conformance.key]" in str(report)
     assert "a-secret-of-the-author" not in str(report)
 
@@ -153,8 +153,8 @@ def test_annotators_of_a_test_can_be_replaced(tmp_path):
         measure=lambda item: {"friendly": item.annotation("tone")},
     )
     report = check_test(test, annotators={"tone": FakeAnnotator("fake", 1)}, data_dir=tmp_path)
-    assert {one.rule for one in report.problems} == {"annotators"}  # its own is not installed here
-    (measured,) = [one for one in report.findings if one.rule == "measure-total"]
+    assert {problem.rule for problem in report.problems} == {"annotators"}  # its own is not installed here
+    (measured,) = [finding for finding in report.findings if finding.rule == "measure-total"]
     assert measured.status is Status.ok
 
 

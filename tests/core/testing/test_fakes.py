@@ -23,10 +23,10 @@ class Tone(BaseModel):
 
 def texts(record):
     return [
-        one.completion.text
+        completion.completion.text
         for item in record.test_item_records
         for interaction in item.interactions
-        for one in interaction.response.completions
+        for completion in interaction.response.completions
     ]
 
 
@@ -77,7 +77,7 @@ def test_prompts_are_kept_and_calls_are_those_that_were_paid(tmp_path):
     first, second = FakeSUT("s", "Yes"), FakeSUT("s", "Yes")
     run(tmp_path, ["a"], first)
     run(tmp_path, ["a"], second)
-    assert [one.text for one in first.prompts] == [one.text for one in second.prompts] == ["a"]
+    assert [prompt.text for prompt in first.prompts] == [prompt.text for prompt in second.prompts] == ["a"]
     assert (len(first.calls), len(second.calls)) == (1, 0)
 
 

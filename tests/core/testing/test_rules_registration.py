@@ -74,14 +74,14 @@ def test_each_broken_registration_is_caught_by_exactly_its_rule(site, name):
     rule, extra, said = BROKEN[name]
     checked = installed(site, name, extra)
     assert checked.broken(f"{name}-plugin") == {rule}
-    problems = [one for one in checked.report.problems if one.rule == rule]
+    problems = [problem for problem in checked.report.problems if problem.rule == rule]
     assert said in " ".join(map(str, problems))
-    assert all(one.fix.strip() for one in problems)
+    assert all(problem.fix.strip() for problem in problems)
 
 
 def test_each_act_is_told(site, capsys):
     checked = installed(site, "acting", "\n".join(ACTS))
-    told = " ".join(one.message for one in checked.report.problems)
+    told = " ".join(problem.message for problem in checked.report.problems)
     for act in ACTS.values():
         assert act.format(folder=site.folder.as_posix()) in told
 
@@ -121,7 +121,7 @@ def modelgauge_register_suts(register): register(NAME, "somewhere:Else")
 """,
         beside={"helper.py": "NAME = 'local'"},
     )
-    (finding,) = [one for one in checked.report.problems if one.rule == "imports"]
+    (finding,) = [problem for problem in checked.report.problems if problem.rule == "imports"]
     assert "jinja2" in finding.message
     assert "helper" not in finding.message.partition(".")[0]
 

@@ -334,7 +334,7 @@ def test_the_finding_says_what_and_how_to_mend_it(checked):
 
 
 def test_every_rule_about_callables_has_a_broken_example(checked):
-    rules = {one.rule for one in checked.report.findings if one.kind in ("sut", "annotator")}
+    rules = {finding.rule for finding in checked.report.findings if finding.kind in ("sut", "annotator")}
     assert rules == {rule for rule, _ in BROKEN.values()}
 
 

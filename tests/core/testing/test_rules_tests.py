@@ -252,5 +252,5 @@ def test_with_leave_they_are(tmp_path):
     )
     report = check_test(test, call=True, data_dir=tmp_path)
     report.raise_for_problems()
-    (measured,) = [one for one in report.findings if one.rule == "measure-total"]
+    (measured,) = [finding for finding in report.findings if finding.rule == "measure-total"]
     assert measured.message == "Measured 8 kinds of replies."

@@ -42,7 +42,7 @@ def rows_of(run, n, raters=("ann",), truth=TRUE):
 
 
 def values(agreement):
-    return {one.name: one.value for one in agreement.coefficients}
+    return {coefficient.name: coefficient.value for coefficient in agreement.coefficients}
 
 
 def labels_by_item(rows):
@@ -76,8 +76,8 @@ def test_the_agreement_of_a_judge_with_a_person():
         },
         abs=1e-10,
     )
-    for one in found.coefficients:
-        assert one.interval[0] < one.value < one.interval[1]
+    for coefficient in found.coefficients:
+        assert coefficient.interval[0] < coefficient.value < coefficient.interval[1]
 
 
 def test_several_raters_are_compared_with_the_judge_one_by_one_and_with_each_other():
@@ -90,7 +90,9 @@ def test_several_raters_are_compared_with_the_judge_one_by_one_and_with_each_oth
     for rater in range(3):
         np.add.at(tables[rater], (matrix[:, rater], judged), 1)
     assert (judge.n, people.between, people.n) == (90, "people", 90)
-    assert values(judge)["cohen_kappa"] == pytest.approx(np.mean([cohens_kappa(one).kappa for one in tables]))
+    assert values(judge)["cohen_kappa"] == pytest.approx(
+        np.mean([cohens_kappa(table).kappa for table in tables])
+    )
     assert values(judge)["raw_agreement"] == pytest.approx(np.mean(matrix == judged[:, None]))
     assert np.array_equal(judge.confusion, tables.sum(axis=0))
     fleiss = statsmodels_fleiss_kappa(aggregate_raters(matrix, 2)[0])
@@ -136,7 +138,7 @@ def test_grades_are_weighted_by_the_square_of_the_miss():
         krippendorff.alpha(pairs, level_of_measurement="interval"), abs=1e-10
     )
     assert calibration.label_kind == "grades"
-    assert [one.method for one in calibration.suts[0].scores] == ["judge", "people", "ppi"]
+    assert [score.method for score in calibration.suts[0].scores] == ["judge", "people", "ppi"]
 
 
 def test_scores_that_are_any_numbers_have_no_kappa():
@@ -167,7 +169,7 @@ def test_a_panel_of_judges_gives_one_score_for_each_answer():
     drawn = {row["item_id"] for row in rows_of(run, 100)}
     labels = [row["label"] for row in rows_of(run, 100)]
     judged = [means[row["item_id"]] for row in rows_of(run, 100)]
-    others = [one for item, one in means.items() if item not in drawn]
+    others = [mean for item, mean in means.items() if item not in drawn]
     expected = prediction_powered_mean(labels, judged, others)
     assert calibration.suts[0].scores[2].interval == pytest.approx(expected.interval, abs=1e-12)
 
@@ -281,20 +283,20 @@ def test_real_answers():
         pytest.skip("the data of GSM8K is not on this machine")
     lines = (GSM8K / "solutions-175b_verification.jsonl").read_text(encoding="utf-8").splitlines()
     targets = [
-        json.loads(one)["answer"] for one in (GSM8K / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        json.loads(line)["answer"] for line in (GSM8K / "test.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    solutions = [json.loads(one) for one in lines]
+    solutions = [json.loads(line) for line in lines]
     judged = {
         f"n{i}": float(_last_number(one["solution"]) == _last_number(target))
         for i, (one, target) in enumerate(zip(solutions, targets, strict=True))
     }
     run = measured_run("175b", judged)
-    truth = np.array([one["is_correct"] for one in solutions])
+    truth = np.array([solution["is_correct"] for solution in solutions])
     assert truth.sum() == 742
     calibration = calibrate_judge(run, rows_of(run, 300, truth=truth))
     assert values(calibration.agreements[0])["raw_agreement"] > 0.9
-    for one in calibration.suts[0].scores[2:]:
-        assert one.interval[0] < 742 / 1319 < one.interval[1]
+    for score in calibration.suts[0].scores[2:]:
+        assert score.interval[0] < 742 / 1319 < score.interval[1]
 
 
 def _last_number(text):
@@ -365,7 +367,9 @@ def test_the_judge_is_a_measurement_of_all_runs(run, measurement, words):
 def test_one_label_is_little_and_no_error():
     calibration = calibrate_judge(RUN, [GOOD])
     assert all(
-        math.isfinite(one.value) for one in calibration.agreements[0].coefficients if one.value is not None
+        math.isfinite(coefficient.value)
+        for coefficient in calibration.agreements[0].coefficients
+        if coefficient.value is not None
     )
     assert calibration.suts[0].scores[2].why_not == "It takes two labelled items."
 

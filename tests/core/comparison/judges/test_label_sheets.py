@@ -143,7 +143,7 @@ def test_a_sheet_comes_back_as_it_was_written(tmp_path_factory, prompt, answer, 
         head, *rows = csv.reader(file)
     assert tuple(head) == COLUMNS
     assert rows == [[item, "a", prompt, answer, "", ""]]
-    assert [one[1:5] for one in read_ratings(path)] == [(item, "a", "labels", None)]
+    assert [rating[1:5] for rating in read_ratings(path)] == [(item, "a", "labels", None)]
 
 
 def test_a_sheet_is_never_overwritten(tmp_path):
@@ -161,7 +161,7 @@ def test_sheets_of_several_raters_are_read_with_the_names_of_their_files(tmp_pat
         text = f"item_id,sut,rater,label\nx,a,{rater}, yes \ny,a,{rater},\n"
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
     ratings = read_ratings([tmp_path / "ann.csv", tmp_path / "ben.csv"])
-    assert [(one.item_id, one.rater, one.label) for one in ratings] == [
+    assert [(rating.item_id, rating.rater, rating.label) for rating in ratings] == [
         ("x", "ann", "yes"),
         ("y", "ann", None),
         ("x", "Benjamin", "yes"),
@@ -181,7 +181,7 @@ def test_what_spreadsheets_write_is_read(tmp_path, delimiter, encoding):
 
 def test_rows_in_memory_are_read():
     ratings = read_ratings([{"item_id": "x", "label": True}, {"item_id": "y", "label": 0.5, "rater": "ann"}])
-    assert [one[1:5] for one in ratings] == [("x", None, "people", True), ("y", None, "ann", 0.5)]
+    assert [rating[1:5] for rating in ratings] == [("x", None, "people", True), ("y", None, "ann", 0.5)]
 
 
 @pytest.mark.parametrize(

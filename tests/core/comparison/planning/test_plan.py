@@ -63,15 +63,15 @@ def test_what_items_find_has_the_power_that_was_planned():
 @pytest.mark.parametrize("correlation", [-0.3, 0.0, 0.4, 0.95])
 @pytest.mark.parametrize("rate", [0.05, 0.5, 0.97])
 def test_no_gain_or_loss_is_more_than_there_can_be(rate, correlation):
-    for one in plan_comparison(rate=rate, correlation=max(correlation, -0.03), items=3000).designs:
-        for found, sign in ((one.gain, 1), (one.loss, -1)):
-            if one.samples == "paired" and found is not None:
+    for design in plan_comparison(rate=rate, correlation=max(correlation, -0.03), items=3000).designs:
+        for found, sign in ((design.gain, 1), (design.loss, -1)):
+            if design.samples == "paired" and found is not None:
                 assert min(shares(rate, rate + sign * found, max(correlation, -0.03))) >= -1e-12
             assert found is None or 0 < rate + sign * found < 1
 
 
 def test_few_items_find_nothing_and_that_is_said_by_none():
-    assert [one.gain for one in plan_comparison(rate=0.9, correlation=0.5, items=20).designs[:2]] == [
+    assert [design.gain for design in plan_comparison(rate=0.9, correlation=0.5, items=20).designs[:2]] == [
         None,
         None,
     ]
@@ -109,12 +109,14 @@ def test_repeats_take_out_what_lies_within_items():
     paired, _ = plan.designs
     expected = TTestPower().power(0.05 / math.sqrt(whole - within + within / 3), nobs=400, alpha=0.05)
     assert paired.power == pytest.approx(expected, rel=1e-9)
-    assert [(one.items, one.repeats) for one in plan.more_repeats] == [(400, one) for one in (1, 2, 3, 5, 10)]
+    assert [(design.items, design.repeats) for design in plan.more_repeats] == [
+        (400, one) for one in (1, 2, 3, 5, 10)
+    ]
     assert plan.more_repeats[2].stderr == pytest.approx(math.sqrt((whole - within + within / 3) / 400))
-    calls = [one.calls for one in plan.same_calls]
+    calls = [design.calls for design in plan.same_calls]
     assert calls[2] == 3 * paired.items
     assert max(calls) - min(calls) < 10
-    errors = [one.stderr for one in plan.same_calls]
+    errors = [design.stderr for design in plan.same_calls]
     assert errors == sorted(errors)  # more items beat more repeats
 
 
@@ -144,7 +146,7 @@ def gsm8k():
 
 def test_runs_say_what_their_systems_are_like(gsm8k):
     plan = plan_comparison(*gsm8k, effect=0.05)
-    right = [[one.measurements["right"] for one in run.iter_items()] for run in gsm8k]
+    right = [[record.measurements["right"] for record in run.iter_items()] for run in gsm8k]
     assert plan.assumed.rate == 286 / 1319
     assert plan.assumed.correlation == pytest.approx(np.corrcoef(*right)[0, 1], rel=1e-10)
     assert plan.assumed.paired_variance == pytest.approx(np.var(np.subtract(*right), ddof=1), rel=1e-10)
@@ -171,7 +173,7 @@ def test_repeats_in_runs_say_how_much_lies_within_items():
 
 class _Repeats:
     def __init__(self, item):
-        self.repeat_values = [one["right"] for one in item.repeat_measurements]
+        self.repeat_values = [repeat["right"] for repeat in item.repeat_measurements]
 
 
 def _repeats(run):
@@ -211,7 +213,9 @@ def test_items_with_the_same_prompt_are_clusters():
         for sut, shift in (("a", 0), ("b", 2))
     ]
     plan = plan_comparison(*runs, effect=0.1)
-    differences = np.subtract(*[[one.measurements["right"] for one in run.iter_items()] for run in runs])
+    differences = np.subtract(
+        *[[record.measurements["right"] for record in run.iter_items()] for run in runs]
+    )
     groups = np.reshape(differences, (40, 3))
     within = groups.var(axis=1, ddof=1).mean()
     between = groups.mean(axis=1).var(ddof=1) - within / 3

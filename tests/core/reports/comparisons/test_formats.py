@@ -247,7 +247,7 @@ def test_any_text_is_shown_as_it_is_in_markdown(text):
     made = comparison(row(test=text or "x", verdict_text=text))
     page = rendered(markdown(made, ()))
     assert {tag for tag, *_ in page.tags} <= SAFE
-    assert all(len(one) == 1 for one in page.tags)
+    assert all(len(tag) == 1 for tag in page.tags)
     plain = " ".join(text.replace("\x1b", r"\x1b").split())
     assert plain in " ".join(page.text.split())
     assert [cell.strip() for cell in page.cells[:2]] == [plain or ("" if text else "x"), "accuracy"]

@@ -43,6 +43,6 @@ def test_a_value_alone_and_none():
 )
 def test_every_drawing_is_as_wide_as_the_axis(values, width, symbols):
     axis = TextAxis(values, width, symbols=symbols)
-    ends = sorted(one for one in values if math.isfinite(one))
+    ends = sorted(value for value in values if math.isfinite(value))
     interval = (ends[0], ends[-1]) if ends else None
     assert len(axis.drawn(ends[0] if ends else None, interval, "x")) == width

@@ -12,7 +12,7 @@ from modelgauge.reports.comparisons.text_difference import text_difference
 
 
 def without(kind, pieces):
-    return "".join(one.text for one in pieces if one.kind != kind)
+    return "".join(piece.text for piece in pieces if piece.kind != kind)
 
 
 WORDY = st.text(alphabet="ab \n.é\u202e\x1b", max_size=60)
@@ -23,8 +23,8 @@ def test_both_texts_are_in_it(first, second):
     pieces = text_difference(first, second)
     assert without("added", pieces) == first
     assert without("removed", pieces) == second
-    assert all(one.text for one in pieces)
-    kinds = [one.kind for one in pieces]
+    assert all(piece.text for piece in pieces)
+    kinds = [piece.kind for piece in pieces]
     assert all(one != other for one, other in pairwise(kinds))
 
 
@@ -56,7 +56,7 @@ def test_long_texts_are_compared_by_lines():
     changed = list(lines)
     changed[3], changed[490] = "new\n", "newer\n"
     pieces = text_difference("".join(lines), "".join(changed))
-    assert [one for one in pieces if one.kind != "equal"] == [
+    assert [piece for piece in pieces if piece.kind != "equal"] == [
         ("removed", lines[3]),
         ("added", "new\n"),
         ("removed", lines[490]),

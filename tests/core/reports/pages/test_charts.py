@@ -33,8 +33,8 @@ def test_an_interval_is_drawn_to_scale_and_said():
 
 def test_what_was_found_can_be_told_from_what_was_not_without_colour():
     charts = [str(interval_bar(Axis(-1, 1), 0.5, None, label="+50 points", look=look)) for look in LOOKS]
-    assert all('aria-label="+50 points"' in one for one in charts)
-    assert [re.search(r"<(\w+) class=\"dot (\w+)", one).groups() for one in charts] == [
+    assert all('aria-label="+50 points"' in chart for chart in charts)
+    assert [re.search(r"<(\w+) class=\"dot (\w+)", chart).groups() for chart in charts] == [
         *(("circle", "told"), ("circle", "untold"), ("path", "untested")),
     ]
     assert "aria-label" not in str(dot_sample("untold"))

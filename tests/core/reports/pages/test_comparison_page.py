@@ -29,7 +29,7 @@ def _block(page, name):
 
 
 def _runs(*records):
-    return [RecordedRun(one) for one in records]
+    return [RecordedRun(record) for record in records]
 
 
 def test_pairs_are_places_in_runs_with_their_values():
@@ -86,7 +86,7 @@ def test_the_best_is_marked_where_it_can_be_told_from_the_next():
     matrix = comparison_view(found, runs)["matrix"]
     assert matrix["axes"] == ["right from 0 to 1"]
     rows = matrix["rows"]
-    assert [[cell["is_best"] for cell in one["cells"]] for one in rows] == [[False, True], [False, False]]
+    assert [[cell["is_best"] for cell in row["cells"]] for row in rows] == [[False, True], [False, False]]
 
 
 def test_secrets_are_taken_out_of_names():

@@ -50,11 +50,11 @@ def test_every_item_is_in_the_page_as_it_was_recorded(tmp_path):
     run = _run(tmp_path)
     page = _page(run)
     parts = [record for place in range(3) for record in _block(page, f"part-{place}")]
-    read = [TestItemRecord.model_validate_json(json.dumps(one)).model_dump_json() for one in parts]
+    read = [TestItemRecord.model_validate_json(json.dumps(part)).model_dump_json() for part in parts]
     assert read == [one.model_dump_json() for one in run.items().in_order()]
     (rows,) = _block(page, "rows")
     texts = _block(page, "texts")
-    assert [one[0] for one in texts] == [one["test_item"]["id"] for one in parts]
+    assert [text[0] for text in texts] == [part["test_item"]["id"] for part in parts]
     assert rows["part"] == 100
     assert rows["common"] == "Rules."
     assert texts[7][1:] == [f"Q7? {HOSTILE}", "an answer", "t7"]
