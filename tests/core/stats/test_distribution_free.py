@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -105,6 +105,7 @@ def test_half_of_the_values_are_zeros_and_a_value_that_occurs_often_flips_like_o
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=50, unique_by=abs))
+@example([-2.0, -5e-324])
 def test_wilcoxon_is_scipys_exact_test(differences):
     differences = [difference for difference in differences if difference]
     assume(differences)

@@ -13,7 +13,7 @@ from modelgauge.reports.comparisons.words import VERDICTS, unit_of
 from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)")
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)|^\d+[.)](?=\s|$)")
 """What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""
 _HEAD = ("Test", "Measurement", "Candidate", "Values", "Difference", "95 % interval", "Adjusted p", "Verdict")
 _MOST_ROWS = 500  # GitHub takes a summary of 1 MiB
@@ -65,9 +65,7 @@ def markdown(
 
     def plain(text: str) -> str:
         folded = " ".join(visible(redact(text))[:_MOST].split())
-        return _SPECIAL.sub(
-            lambda found: f"&#{ord(found[0])};" if found[0] in "<>&@" else rf"\{found[0]}", folded
-        )
+        return _SPECIAL.sub(_escaped, folded)
 
     lines = [f"### {plain(question(comparison))}", ""]
     lines += [f"- {plain(answer)}" for answer in answers(comparison)]
@@ -87,6 +85,12 @@ def markdown(
     lines += ["", "Also differs:", "", *differs] if differs else []
     lines += ["", "Notes:", "", *notes] if notes else []
     return "\n".join([*lines, ""])
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """What is special as text; of the number of a list only what stands behind it is."""
+    before, special = found[0][:-1], found[0][-1]
+    return f"&#{ord(special)};" if special in "<>&@" else rf"{before}\{special}"
 
 
 def _flipped(comparison: Comparison) -> Iterator[str]:

@@ -20,6 +20,9 @@ EXACT_UP_TO = 20
 _OFTEN = 200
 """So many differences of one size are flipped by one binomial draw."""
 
+_LARGE = 2.0**900
+"""Sums of smaller numbers do not overflow."""
+
 _SIGNS = 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).T - 1
 """(8, 256): the signs that a random byte gives to eight differences."""
 
@@ -67,10 +70,11 @@ def sign_flip_test(
 
 
 def _units(baseline: "ArrayLike", candidate: "ArrayLike", clusters: "Labels | None") -> "NDArray[np.float64]":
-    """The differences (or their sums by cluster) that are not 0, scaled so that no sum overflows."""
+    """The differences (or their sums by cluster) that are not 0, so small that no sum overflows."""
     before, after = aligned(baseline, candidate, clusters)
     differences = after - before
-    differences /= power_of_two(float(np.abs(differences).max()))
+    if (largest := float(np.abs(differences).max())) > _LARGE:  # else the smallest would become 0
+        differences /= power_of_two(largest)
     if clusters is not None:
         differences = cluster_sums(differences, clusters)
     units: NDArray[np.float64] = differences[differences != 0.0]

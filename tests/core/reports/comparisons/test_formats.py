@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 from comparisons import A, B, cannot_tell, comparison, row, unpaired, worse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml
 from markdown_it import MarkdownIt
@@ -243,6 +243,8 @@ def test_hostile_texts_are_text_in_markdown():
 
 
 @given(st.text(alphabet="a123 \n#*_`|<>&[]()!~:/.+-=@$\\\"'\t\x1b", max_size=30))
+@example("1)")
+@example("12. a")
 def test_any_text_is_shown_as_it_is_in_markdown(text):
     made = comparison(row(test=text or "x", verdict_text=text))
     page = rendered(markdown(made, ()))
