@@ -285,8 +285,8 @@ class _Ending:
     ) -> None:
         """Write the output file, then print the results."""
         from modelgauge.cli.comparing import differences_of
-        from modelgauge.runs.as_json import record_as_json, records_as_json
         from modelgauge.runs.group_means import group_means
+        from modelgauge.runs.record_files import record_as_json, records_as_json
 
         app, runs = self.app, self.runs
         try:

@@ -1,7 +1,8 @@
-"""Files that hold records with their items, as `--output-file` writes them; items are read when they are asked for."""
+"""Records with their items as JSON: written in pieces, for `--json` and `--output-file`; items are read on demand."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from heapq import merge
 from itertools import islice, starmap
@@ -14,6 +15,71 @@ from modelgauge.data.records import ITEM_FIELDS, TestRecord, record_from_json
 from modelgauge.engine.run_files.folder import parsed_json, read_json, unreadable
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
+from modelgauge.runs.recorded_run import RecordedRun
+
+
+def record_as_json(
+    run: RecordedRun,
+    *,
+    scored: bool = True,
+    failed: bool = True,
+    not_passed: bool = False,
+    chosen: Callable[[RecordedRun], Iterable[ItemRecord]] | None = None,
+    redact_json: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[str]:
+    """A record with its items as one JSON object, in pieces: items in the order of the test, one a line.
+
+    Args:
+        run: its record and where it lies.
+        scored: with `test_item_records`.
+        failed: with `test_item_exceptions`.
+        not_passed: with those of the `test_item_records` that are below a threshold or failed in part.
+        chosen: returns the items that are wanted, whatever the other arguments say.
+        redact_json: takes secrets out of the record; out of the items they were taken when written.
+    """
+    yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
+    if chosen is not None:
+        for name, kind in (("test_item_records", "item"), ("test_item_exceptions", "exception")):
+            yield from _list(name, (record for record in chosen(run) if record.kind == kind))
+        yield "}"
+        return
+    if not scored and not_passed:
+        yield from _list("test_item_records", run.not_passed(partial=True))
+    if scored or failed:
+        items = run.items()
+        if scored:
+            yield from _list("test_item_records", items.in_order("item"))
+        if failed:
+            yield from _list("test_item_exceptions", items.in_order("exception"))
+    yield "}"
+
+
+def records_as_json(runs: Iterable[RecordedRun], **wanted: Any) -> Iterator[str]:
+    """Several records as `{"records": [...]}`, in pieces.
+
+    Args:
+        runs: their records and where they lie.
+        wanted: see `record_as_json`.
+    """
+    yield '{"records": ['
+    for place, run in enumerate(runs):
+        yield ",\n" if place else "\n"
+        yield from record_as_json(run, **wanted)
+    yield "]}"
+
+
+def _list(name: str, items: Iterable[ItemRecord]) -> Iterator[str]:
+    """Each item stands on a line of its own, so that a reader need not hold them all."""
+    yield f',\n"{name}": ['
+    comma = ""
+    for item in items:
+        yield f"\n{comma}{item.model_dump_json()}"
+        comma = ","
+    yield "\n]" if comma else "]"
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
 
 _ITEM = re.compile(rb',?\{"kind":"(?:item|exception)","index":\d{1,18},.*\}\n')
 """A line that is an item and nothing else, as this version writes it."""

@@ -11,7 +11,7 @@ from modelgauge.data.item_records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.runs.as_json import record_as_json
+from modelgauge.runs.record_files import record_as_json
 from modelgauge.runs.recorded_run import RecordedRun
 
 VERSION_1 = Path(__file__).parent / "journal_v1.jsonl"

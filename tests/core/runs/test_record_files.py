@@ -7,8 +7,7 @@ import pytest
 from modelgauge.data.item_records import TestItemRecord
 from modelgauge.errors import RecordError
 from modelgauge.runs import record_files
-from modelgauge.runs.as_json import record_as_json, records_as_json
-from modelgauge.runs.record_files import records_in
+from modelgauge.runs.record_files import record_as_json, records_as_json, records_in
 from modelgauge.runs.recorded_run import RecordedRun
 
 

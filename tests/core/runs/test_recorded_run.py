@@ -10,8 +10,8 @@ from modelgauge.data.records import record_from_json
 from modelgauge.data.results import Counts, RunFailure
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
-from modelgauge.runs.as_json import record_as_json, records_as_json
 from modelgauge.runs.items import JournalItems
+from modelgauge.runs.record_files import record_as_json, records_as_json
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
 TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")

@@ -86,7 +86,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
       modelgauge show records.json --items --json
     """
     from modelgauge.cli.comparing import differences_of
-    from modelgauge.runs.as_json import records_as_json
+    from modelgauge.runs.record_files import records_as_json
     from modelgauge.runs.selection import Selection
 
     selection = Selection(**wanted)
