@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.weightstats import ttost_paired
@@ -44,6 +44,7 @@ def test_right_and_wrong_have_tangos_score_test():
     st.sampled_from([0.05, 0.2, 0.5]),
     st.booleans(),
 )
+@example([(0, 0, 0)] * 4 + [(1, 0, 0)] * 2, 0.2, False)
 def test_equivalent_is_where_the_interval_lies_within_the_margin(rows, margin, clustered):
     baseline, candidate, labels = zip(*rows, strict=True)
     found = equivalence_test(baseline, candidate, margin, clusters=labels if clustered else None)

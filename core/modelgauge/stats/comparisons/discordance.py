@@ -133,9 +133,11 @@ def tango_statistic(only_baseline: float, only_candidate: float, n: int, differe
             f"{only_baseline} and {only_candidate} of {counted(n, 'item')} are not counts.",
             fix="Give the items that only one system got right, and the number of all items.",
         )
+    if difference < 0:  # the mirror image: its root is that of a sum, and exact
+        return -tango_statistic(only_candidate, only_baseline, n, -difference)
     b = (2 * n - only_candidate + only_baseline) * difference - only_candidate - only_baseline
     c = -only_baseline * difference * (1 - difference)
-    q = (math.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+    q = (math.sqrt(b * b - 8 * n * c) - b) / (4 * n)
     variance = max(0.0, n * (2 * q + difference * (1 - difference)))
     excess = only_candidate - only_baseline - n * difference
     return excess / math.sqrt(variance) if variance else math.copysign(math.inf, excess) if excess else 0.0
