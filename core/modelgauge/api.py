@@ -162,7 +162,7 @@ class Runner:
             UsageError: a name, a secret, data or a combination is wrong; raised before any call.
         """
         resolver = self.resolver()
-        works = resolver.works(_listed(tests), _listed(suts))
+        works = resolver.works(_as_list(tests), _as_list(suts))
         return blocking(lambda: self.do(works, resolver))
 
     async def run_async(
@@ -170,7 +170,7 @@ class Runner:
     ) -> list[TestRecord]:
         """Like `run`, in the running event loop."""
         resolver = self.resolver()
-        works = await in_thread(lambda: resolver.works(_listed(tests), _listed(suts)), "resolve")
+        works = await in_thread(lambda: resolver.works(_as_list(tests), _as_list(suts)), "resolve")
         return await self.do(works, resolver)
 
     def plan(self, tests: TestName | Sequence[TestName], suts: SUTName | Sequence[SUTName]) -> list[Plan]:
@@ -189,7 +189,7 @@ class Runner:
             UsageError: see `run`.
             RunStoppedError: a test failed in making items.
         """
-        return self.plan_works(self.resolver().works(_listed(tests), _listed(suts)))
+        return self.plan_works(self.resolver().works(_as_list(tests), _as_list(suts)))
 
     def plan_works(self, works: Sequence[Work]) -> list[Plan]:
         """Say what works whose names are resolved would take; of a run that is continued, what is left of it."""
@@ -198,7 +198,7 @@ class Runner:
             nothing: dict[str, str] = {}
             kept = nothing.get if cache is None else cache.get
             planner = Planner(self.options, kept if caching else None)
-            return [_planned(planner, work) for work in works]
+            return [_plan_of(planner, work) for work in works]
 
     async def do(self, works: Sequence[Work], resolver: Resolver, *first: Observer) -> list[TestRecord]:
         """Run works whose names are resolved; the observers `first` come before the runner's own."""
@@ -317,7 +317,7 @@ def _items(
             yield item.item
 
 
-def _planned(planner: Planner, work: Work) -> Plan:
+def _plan_of(planner: Planner, work: Work) -> Plan:
     with _failing(f"Test '{work.test.uid}'"):
         return planner.plan(work)
 
@@ -382,7 +382,7 @@ def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
         )
 
 
-def _listed(names: Any) -> list[Any]:
+def _as_list(names: Any) -> list[Any]:
     return list(names) if isinstance(names, list | tuple) else [names]
 
 

@@ -100,7 +100,7 @@ class _Checking:
     def answers(self) -> None:
         """Whether it answers, and what its usage says."""
         answers, why = self._ask(_QUESTION)
-        self._note("answers", bool(answers), _shown(answers) or why)
+        self._note("answers", bool(answers), _first_answer(answers) or why)
         usage = answers[0].usage if answers else None
         if answers:
             counted = {} if usage is None else usage.model_dump(exclude_none=True)
@@ -137,7 +137,7 @@ class _Checking:
         answers, why = self._ask(_QUESTION, response_schema=_SCHEMA)
         is_cut = bool(answers) and answers[0].completions[0].finish_reason == "length"
         fits = bool(answers) and _fits(answers[0].completions[0].text)
-        self._note("structured output", None if is_cut and not fits else fits, _shown(answers) or why)
+        self._note("structured output", None if is_cut and not fits else fits, _first_answer(answers) or why)
 
     def seed(self) -> None:
         """Whether a seed (`random`) gives the same answer again."""
@@ -154,12 +154,12 @@ class _Checking:
         names: tuple[str, ...] = ()
         why = "none"
         try:
-            names = tuple(asyncio.run(self._listed()))
+            names = tuple(asyncio.run(self._models()))
         except Exception as error:  # noqa: BLE001  the author's; all else that was found is shown
             why = f"{type(error).__name__}: {error}"
         self._note("list of models", bool(names), ", ".join(names) or why)
 
-    async def _listed(self) -> Sequence[str]:
+    async def _models(self) -> Sequence[str]:
         await self._sut.open()
         try:
             return await self._sut.list_models()
@@ -187,7 +187,7 @@ class _Checking:
         return [], "it was not asked"
 
 
-def _shown(answers: Sequence[SUTResponse]) -> str:
+def _first_answer(answers: Sequence[SUTResponse]) -> str:
     """The text of the first answer; where the limit of tokens ended it, with what to do."""
     if not answers:
         return ""

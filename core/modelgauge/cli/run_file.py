@@ -69,7 +69,7 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> tup
         if str(option.name) in values:
             raise InputFileError(f"{where}: '{spelled[written]}' is given twice.", fix="Give it once.")
         try:
-            values[str(option.name)] = _checked(option, value, path.parent, ctx)
+            values[str(option.name)] = _checked_value(option, value, path.parent, ctx)
         except click.BadParameter as error:
             fix = f"`modelgauge run-test --help` says what --{_flag(option).replace('_', '-')} takes."
             raise InputFileError(f"{where}, {written}: {error.message}", fix=fix) from None
@@ -84,13 +84,13 @@ def _line_of(key: str, text: str) -> str:
     return "" if found is None else f", line {text.count(chr(10), 0, found.start()) + 1}"
 
 
-def _checked(option: click.Option, value: object, folder: Path, ctx: click.Context) -> Any:
+def _checked_value(option: click.Option, value: object, folder: Path, ctx: click.Context) -> Any:
     """The value of an option as the command line would give it; None for a flag that is off."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise click.BadParameter(f"{value!r} is neither true nor false.")
         return option.flag_value is not False if value else None  # of --no-report it is False
-    texts = [_placed(option, text, folder) for text in _texts(option, value)]
+    texts = [_with_absolute_path(option, text, folder) for text in _texts(option, value)]
     if not option.multiple and len(texts) != 1:
         raise click.BadParameter("it takes one value.")
     given = texts if option.multiple else texts[0]
@@ -123,7 +123,7 @@ def _scalar(value: object) -> str:
     return str(value)
 
 
-def _placed(option: click.Option, text: str, folder: Path) -> str:
+def _with_absolute_path(option: click.Option, text: str, folder: Path) -> str:
     """A text in which a relative path starts at the file's folder."""
     if option.metavar == "KEY=PATH":
         key, equals, path = text.partition("=")

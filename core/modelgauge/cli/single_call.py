@@ -107,10 +107,10 @@ def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
     """
     runner = Runner(**options)
     made = _sut(runner, sut, prompt)
-    explained = _explained(runner, made, {}, request_for(made, prompt), _texts(prompt))
+    explained = _explain(runner, made, {}, request_for(made, prompt), _texts(prompt))
     if not explained.hit and made.completions != "one_call":  # each completion may be there by itself
         _, single = next(single_prompts(prompt, 0))
-        first = _explained(runner, made, {}, request_for(made, single), _texts(prompt))
+        first = _explain(runner, made, {}, request_for(made, single), _texts(prompt))
         return first if first.hit else explained
     return explained
 
@@ -134,7 +134,7 @@ def explain_annotate(
     made = resolver.annotator(annotator)
     request = made.translate_request(prompt, completion)
     texts = {"the completion's text": completion.text, **_texts(prompt.prompt)}
-    return _explained(runner, made, resolver.judges(made), request, texts)
+    return _explain(runner, made, resolver.judges(made), request, texts)
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def responses_of(item: TestItemRecord) -> Iterator[SUTResponse]:
         )
 
 
-def _explained(
+def _explain(
     runner: Runner, owner: Owner, judge_suts: JudgeSUTs, request: Any, texts: Mapping[str, str]
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)

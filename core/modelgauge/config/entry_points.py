@@ -155,7 +155,7 @@ def _installed_in(folder: str, version: _Version) -> list[tuple[str, str]]:
     here: dict[str, os.DirEntry[str]] = {}
     for entry in _metadata_folders(folder):
         name = _name_in(entry.name)
-        if name not in here or _written(entry) > _written(here[name]):
+        if name not in here or _time_written(entry) > _time_written(here[name]):
             here[name] = entry
     return [(name, entry.path) for name, entry in here.items()]
 
@@ -183,7 +183,7 @@ def _name_in(folder: str) -> str:
     return canonical_distribution(folder.rpartition(".")[0].partition("-")[0])
 
 
-def _written(entry: os.DirEntry[str]) -> float:
+def _time_written(entry: os.DirEntry[str]) -> float:
     try:
         return entry.stat().st_mtime
     except OSError:

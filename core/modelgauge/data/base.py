@@ -194,7 +194,7 @@ class UnknownFields:
         if self._warned or not locations:
             return
         self._warned = True
-        names = list(dict.fromkeys(_dotted(location) for location in locations))
+        names = list(dict.fromkeys(_dotted_path(location) for location in locations))
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         warnings.warn(
             f"{self._where}kipped fields that this version of modelgauge does not know: "
@@ -288,7 +288,7 @@ def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: lis
 
 def _within(location: tuple[int | str, ...]) -> str:
     """The path to the value whose field one of our validators names; nothing for a field of the class itself."""
-    return f"{_dotted(location[:-1])}." if len(location) > 1 else ""
+    return f"{_dotted_path(location[:-1])}." if len(location) > 1 else ""
 
 
 def _is_consequence(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
@@ -300,7 +300,7 @@ def _is_consequence(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
 
 
 def _problem(line: ErrorDetails) -> str:
-    where = _dotted(line["loc"])
+    where = _dotted_path(line["loc"])
     if line["type"] == "extra_forbidden":
         return f"unknown field '{where}'"
     if line["type"] == "missing":
@@ -348,7 +348,7 @@ def _fields_are(names: list[str]) -> str:
     return f"The fields are: {', '.join(names)}."
 
 
-def _dotted(location: tuple[int | str, ...]) -> str:
+def _dotted_path(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in location if part not in _TAGS)
 
 

@@ -65,7 +65,7 @@ def _of_value(operation: Callable[..., Any], *, turned: bool = False) -> Any:
     return lambda self, *others: operation(self.value, *others)
 
 
-def _compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
     return lambda self, other: bool(operation(self.value, other))
 
 
@@ -90,8 +90,8 @@ class _Numeric(Real):
     __int__, __round__, __abs__ = _of_value(int), _of_value(round), _of_value(abs)
     __neg__, __pos__ = _of_value(operator.neg), _of_value(operator.pos)
 
-    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
-    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
+    __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
+    __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
 
     # With another `_Numeric` on the right, Python asks that one for its share of the work.
     __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)

@@ -70,12 +70,12 @@ def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
     if reduction is None:
         return result
     return {
-        name if _is_count(value) else f"{name}.{reduction}": _marked(value, reduction)
+        name if _is_count(value) else f"{name}.{reduction}": _with_reduction(value, reduction)
         for name, value in result.items()
     }
 
 
-def _marked(value: Any, reduction: str) -> Any:
+def _with_reduction(value: Any, reduction: str) -> Any:
     return _mapped(
         value, lambda part: part.replaced(reduction=reduction) if isinstance(part, Estimate) else part
     )

@@ -269,7 +269,7 @@ class Golden(Exchange, Editable, WithAdditionalMetadata):
         self.check()
         if actual_output is not None:
             fields["actual_output"] = actual_output
-        return LLMTestCase(**_carried(self, LLMTestCase, fields))
+        return LLMTestCase(**_fields_from_golden(self, LLMTestCase, fields))
 
 
 class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
@@ -331,10 +331,10 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
         self.check()
         if turns is not None:
             fields["turns"] = turns
-        return ConversationalTestCase(**_carried(self, ConversationalTestCase, fields))
+        return ConversationalTestCase(**_fields_from_golden(self, ConversationalTestCase, fields))
 
 
-def _carried(
+def _fields_from_golden(
     golden: Golden | ConversationalGolden, case: type[Frozen], fields: dict[str, Any]
 ) -> dict[str, Any]:
     """The fields of a test case: those of a golden, overridden by the given fields."""

@@ -186,7 +186,7 @@ class EvaluationDataset(Versioned):
         Raises:
             InvalidDataError: a golden was edited in place and is not valid any more.
         """
-        rows = [_asked(member) for member in (self._goldens or self._test_cases)]
+        rows = [_question(member) for member in (self._goldens or self._test_cases)]
         return hashlib.sha256(canonical_json(rows).encode("ascii")).hexdigest()
 
     # --- from files -----------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ def _levels_to_caller() -> int:
     return level
 
 
-def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
+def _question(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
     runtime = {*RUNTIME_FIELDS}
     if isinstance(member, ConversationalTestCase) and member.scenario is not None:
         runtime.add("turns")

@@ -91,13 +91,13 @@ def joined(old: Sequence[Row], new: Sequence[Row]) -> tuple[Pairs, Pairs, list[R
     Returns:
         The equal pairs, the changed pairs, the rows of the old that have none, and those of the new.
     """
-    same, old, new = _joined(old, new, canonical_json)
-    named, old, new = _joined(old, new, lambda row: row.get("name"))
-    asked, old, new = _joined(old, new, lambda row: row.get("input", row.get("scenario")))
+    same, old, new = _matched_by(old, new, canonical_json)
+    named, old, new = _matched_by(old, new, lambda row: row.get("name"))
+    asked, old, new = _matched_by(old, new, lambda row: row.get("input", row.get("scenario")))
     return same, [*named, *asked], list(old), list(new)
 
 
-def _joined(
+def _matched_by(
     old: Sequence[Row], new: Sequence[Row], key: Callable[[Row], Hashable]
 ) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
     """The pairs that share a key, in the order of the new members, and what remains of both; None is not a key."""

@@ -203,16 +203,16 @@ def _distinct_name(metric: Metric, group: Sequence[Metric]) -> str:
 
 def _argument(value: Any) -> str:
     """An argument as people read it, without the tags of initializations."""
-    text = repr(_untagged(value))
+    text = repr(_without_tag(value))
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[: _LONGEST_ARGUMENT - 1]}…"
 
 
-def _untagged(value: Any) -> Any:
+def _without_tag(value: Any) -> Any:
     if isinstance(value, list):
-        return [_untagged(part) for part in value]
+        return [_without_tag(part) for part in value]
     if isinstance(value, dict):
         for tag in ("$tuple", "$enum", "$object", "$opaque", "$model"):
             if tag in value:
-                return _untagged(value["value"] if tag == "$enum" else value[tag])
-        return {name: _untagged(part) for name, part in value.items()}
+                return _without_tag(value["value"] if tag == "$enum" else value[tag])
+        return {name: _without_tag(part) for name, part in value.items()}
     return value

@@ -206,7 +206,7 @@ class _RowReader:
     def read(self, row: SourceRow) -> None:
         """Make a member of a row, or keep what is wrong with it."""
         refused: list[_Refusal] = []
-        made = None if row.problem else self._made(row, refused)
+        made = None if row.problem else self._member_of(row, refused)
         if made is not None and not refused:
             self.members.append(made)
             return
@@ -219,14 +219,14 @@ class _RowReader:
         where = row.place if column is None else f"{row.place}, column {column!r}"
         return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
 
-    def _made(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
+    def _member_of(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
         data: dict[str, Any] = {}
         for field, column in self._columns.items():
             value = row.values.get(column)
             try:
                 made = self._value(field, column, value)
             except UnfitError as error:
-                refused.append((column, f"{_shown(value)} is not {error}", FIELDS[field].fix))
+                refused.append((column, f"{_short_value(value)} is not {error}", FIELDS[field].fix))
             else:
                 data |= {} if made is None else {field: made}
         needed = [field for field in _NEEDED[self._kind] if field in self._columns]
@@ -244,7 +244,7 @@ class _RowReader:
         except ValidationError as error:
             lines = error.errors(include_url=False)
         if not all(map(_is_unknown_part, lines)):
-            refused += self._explained(lines)
+            refused += self._refusals_of(lines)
             return None
         skipped = [line["loc"] for line in lines if line["input"] is not None]
         self._skipped |= dict.fromkeys(
@@ -286,7 +286,7 @@ class _RowReader:
                 yield twice, f"{self._columns[CUSTOM]!r} of this row says {twice!r}, too", "Keep one of them."
             data[CUSTOM] = others | custom
 
-    def _explained(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
+    def _refusals_of(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
         """What pydantic refuses, by field."""
         of_fields: dict[str, list[ErrorDetails]] = {}
         for line in lines:
@@ -297,7 +297,10 @@ class _RowReader:
                 continue
             field, first = ALIASES.get(name, name), found[0]
             if first["type"] == "string_type" and len(first["loc"]) == 1:
-                problem, fix = f"{_shown(first['input'])} is not a text{self._make_text(first['input'])}", ""
+                problem, fix = (
+                    f"{_short_value(first['input'])} is not a text{self._make_text(first['input'])}",
+                    "",
+                )
             else:
                 explained = explain_lines(found, self._kind)
                 problem = explained.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
@@ -321,7 +324,7 @@ def _is_unknown_part(line: ErrorDetails) -> bool:
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
-def _shown(value: Any) -> str:
+def _short_value(value: Any) -> str:
     return beginning(repr(value), 100)
 
 

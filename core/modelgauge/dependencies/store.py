@@ -103,7 +103,7 @@ class DependencyStore:
             except (DependencyError, InputFileError) as error:
                 failures.append(error)
         if failures:
-            raise _joined(owner_uid, failures)
+            raise _joint_error(owner_uid, failures)
         return resolved
 
     def missing(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> list[str]:
@@ -253,7 +253,9 @@ def _override_problem(request: Request, file: Path) -> InputFileError | None:
     return None
 
 
-def _joined(owner: str, failures: list[DependencyError | InputFileError]) -> DependencyError | InputFileError:
+def _joint_error(
+    owner: str, failures: list[DependencyError | InputFileError]
+) -> DependencyError | InputFileError:
     if len(failures) == 1:
         return failures[0]
     kinds = {type(failure) for failure in failures}

@@ -99,9 +99,9 @@ class AppCalls:
         Raises:
             ModelGaugeError: the check did; what was under way has ended, and nothing more began.
         """
-        return blocking(lambda: self._used(questions, at_once)) if questions else []
+        return blocking(lambda: self._use_app(questions, at_once)) if questions else []
 
-    async def _used(self, questions: Sequence[str], at_once: int) -> list[AppAnswer]:
+    async def _use_app(self, questions: Sequence[str], at_once: int) -> list[AppAnswer]:
         places = asyncio.Semaphore(at_once)
         refused: list[ModelGaugeError] = []
         done: dict[int, AppAnswer] = {}
@@ -137,7 +137,7 @@ class AppCalls:
         use = self._begun(asked)
         try:
             with use:
-                value = await pool.run(lambda question: _drained(self._app(question)), asked, self._seconds)
+                value = await pool.run(lambda question: _collected(self._app(question)), asked, self._seconds)
                 if _goes_on(value):
                     value = await deadlines.within(self._seconds, _awaited(value))
         except Exception as error:  # noqa: BLE001  the author's; it stands in the record
@@ -153,7 +153,7 @@ class AppCalls:
         use = self._begun(asked)
         try:
             with use:
-                value = _drained(self._app(asked))
+                value = _collected(self._app(asked))
                 if _goes_on(value):
                     value = blocking(lambda: _within(self._seconds, value))
             used = AppAnswer(use.ended(value), value)
@@ -191,10 +191,10 @@ async def _awaited(value: Any) -> Any:
     answer = await value if inspect.isawaitable(value) else value
     if _is_async_stream(answer):
         return [part async for part in answer]
-    return _drained(answer)
+    return _collected(answer)
 
 
-def _drained(value: Any) -> Any:
+def _collected(value: Any) -> Any:
     return list(value) if is_stream(value) else value
 
 
@@ -297,7 +297,7 @@ def _answered_goldens(
     whole = objects(metric for answer in answers for metric in answer.trace.root.metrics)
     if not judging.metrics and answers and not any(_metrics_of(answer) for answer in answers):
         whole = objects([DEFAULT_METRIC])
-    answered = [_answered(golden, used, judging) for golden, used in zip(goldens, uses, strict=True)]
+    answered = [_case_with_answer(golden, used, judging) for golden, used in zip(goldens, uses, strict=True)]
     return answered, [*judging.metrics, *whole]
 
 
@@ -311,7 +311,7 @@ def _is_answer_without_metrics(used: AppAnswer, app: Observation) -> bool:
     return used.error is None and is_own and not _metrics_of(used)
 
 
-def _answered(golden: Golden, used: AppAnswer, judging: Judging) -> AnsweredCase:
+def _case_with_answer(golden: Golden, used: AppAnswer, judging: Judging) -> AnsweredCase:
     """The golden's input and references with the app's answer, without its reasoning."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:

@@ -88,10 +88,10 @@ def evaluate(
         skip_on_missing_params=errors.skip_on_missing_params,
         fail_one_by_one=errors.ignore_errors,
     )
-    return _reported(judged(test, runner), runner, configs)
+    return _report(judged(test, runner), runner, configs)
 
 
-def _reported(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
+def _report(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
     """Print a result and raise its errors, as the configs say."""
     if configs.display_config.print_results:
         print_result(result, runner.options.runs / result.run_id, configs.display_config.display)

@@ -156,7 +156,7 @@ class Cases:
         for index, (item_id, cases) in enumerate(self.by_id().items()):
             items = [case.item for case in cases if case.item is not None]
             if len(items) == len(cases):
-                item = items[0] if len(items) == 1 else _joined([case.repeat for case in cases], items)
+                item = items[0] if len(items) == 1 else _joined_item([case.repeat for case in cases], items)
                 yield renamed(item, index, item_id)
 
     def manifest(self) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
     return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
 
 
-def _joined(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
+def _joined_item(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
     """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
     scored = [record for record in items if isinstance(record, TestItemRecord)]
     measured: Sequence[ItemRecord] = scored or items

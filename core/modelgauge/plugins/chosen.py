@@ -61,7 +61,7 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
             order.append(Chosen(name))
             continue
         choice: Chosen[T]
-        for choice in _meant(registry, name):
+        for choice in _matches(registry, name):
             uid = str(choice.name)
             if uid not in found:
                 order.append(uid)
@@ -85,7 +85,7 @@ def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
     )
 
 
-def _meant(registry: Registry, name: str) -> Iterator[Chosen[T]]:
+def _matches(registry: Registry, name: str) -> Iterator[Chosen[T]]:
     base, mark, options = name.partition("?")
     if name in registry:
         yield Chosen(name)

@@ -239,7 +239,7 @@ class _Construction:
         entry, options = self._resolved.entry, self._resolved.options
         for key, value in entry.preset(options).items():
             self._refuse_reserved(key)
-            self._named[key] = self._checked(self._find(key), value)
+            self._named[key] = self._converted_value(self._find(key), value)
         name = join_name(self._resolved.base, {key: self._take(key, options[key]) for key in options})
         self._require_all()
         secrets.require(entry.injections)
@@ -294,7 +294,7 @@ class _Construction:
             fix=f"{did_you_mean(key, known)}Known: {shown or 'none at all'}.",
         )
 
-    def _checked(self, parameter: Parameter, value: Any) -> Any:
+    def _converted_value(self, parameter: Parameter, value: Any) -> Any:
         """Convert a JSON value to the type of its parameter; a text is read as in a name."""
         if isinstance(value, str):
             return self._converted(parameter, encode(value))

@@ -253,7 +253,7 @@ class Registry:
         base, options = split_name(name)
         found = self._lookup(base)
         if found is None:
-            raise self._unknown(base)
+            raise self._unknown_name(base)
         claims, model = found
         if len(claims) > 1:
             raise self._collision(claims)
@@ -287,7 +287,7 @@ class Registry:
             fix=next((f"Rename the table {entry.owner}." for entry in claims if entry.table), fix),
         )
 
-    def _unknown(self, base: str) -> UnknownNameError:
+    def _unknown_name(self, base: str) -> UnknownNameError:
         prefix, _, model = base.partition("/")
         if members := [entry.uid for entry in self.groups.get(base, ())]:
             return UnknownNameError(

@@ -178,12 +178,12 @@ def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **
         )
     entry = Registered(kind, given.uid, lambda uid: given, (), {}, distribution="")  # noqa: ARG005  it has its uid
     resolved = Resolved(entry, given.uid)
-    subject = Subject(kind, given.uid, resolved, _installed(), _store(data_dir), **options)
+    subject = Subject(kind, given.uid, resolved, _installed_plugins(), _store(data_dir), **options)
     return Report(given.uid, [Case(rule, subject).finding() for rule in RULES[kind]])
 
 
 @cache
-def _installed() -> Plugins:
+def _installed_plugins() -> Plugins:
     return discover()
 
 

@@ -128,7 +128,7 @@ def _foreign(new: set[str], job: Mapping[str, Any]) -> dict[str, list[str]]:
     for name in sorted(new):
         top = name.partition(".")[0]
         is_own = any(f"{name}.".startswith(f"{root}.") or root.startswith(f"{name}.") for root in roots)
-        if top not in _NO_PLUGIN and not is_own and not _beside(name, folders):
+        if top not in _NO_PLUGIN and not is_own and not _lies_beside(name, folders):
             foreign.setdefault(top, []).append(name)
     return foreign
 
@@ -140,7 +140,7 @@ def _root(module: str) -> str:
     return next((name for name in parents if getattr(sys.modules.get(name), "__file__", None)), module)
 
 
-def _beside(name: str, folders: list[Path]) -> bool:
+def _lies_beside(name: str, folders: list[Path]) -> bool:
     """Whether a module lies in the folder of a local plugin."""
     file = getattr(sys.modules.get(name), "__file__", None)
     path = Path(file or "").resolve()

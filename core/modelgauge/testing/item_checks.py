@@ -145,7 +145,7 @@ def test_measure_names(subject: Subject) -> None:
     first: dict[Any, tuple[str, str]] = {}
     for label, _, scored, _ in _trial(subject).replies:
         for item in scored:
-            item_id, names = item.test_item.id, _listed(item.measurements)
+            item_id, names = item.test_item.id, _names_text(item.measurements)
             before, first_names = first.setdefault(item_id, (label, names))
             if names != first_names:
                 what = f"Item {item_id!r} has {first_names} on {before}, and {names} on {label}."
@@ -173,7 +173,7 @@ def test_measure_range(subject: Subject) -> None:
         for name in declared:
             if name not in names:
                 what = f"A {kind} is declared for {name!r}, which measure_quality does not return."
-                raise Problem(what, f"It returns: {_listed(names)}.")
+                raise Problem(what, f"It returns: {_names_text(names)}.")
     for name, (low, high) in ranges.items():
         for value in (values[name] for values in measured if name in values):
             if not low <= value <= high:
@@ -286,5 +286,5 @@ def _is_range(bounds: Any) -> bool:
     return are_numbers and low <= high and low != math.inf and high != -math.inf
 
 
-def _listed(names: Any) -> str:
+def _names_text(names: Any) -> str:
     return ", ".join(map(repr, sorted(names))) or "none"

@@ -204,7 +204,7 @@ def test_calls(subject: Subject) -> str:
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, secrets=secrets)
         fresh, kept = runner.run(test, sut)[0], runner.run(test, sut)[0]
-        return _compared(subject, made, fresh, kept)
+        return _cache_comparison(subject, made, fresh, kept)
 
 
 # --- parts of checks ------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
         return False
 
 
-def _compared(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
+def _cache_comparison(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
     """Describe the answer, which must be the same when it comes from the cache."""
     for failed in (*fresh.test_item_exceptions, *kept.test_item_exceptions):
         what = f"It cannot answer: {failed.error_type}: {failed.message}"

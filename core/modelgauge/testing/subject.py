@@ -228,7 +228,10 @@ class Subject:
         target, error = self.target
         if error is not None:
             refused = _definition_error(error)
-            yield "class" if refused is None else "methods", _refused(refused or error, "Correct the target.")
+            yield (
+                "class" if refused is None else "methods",
+                _problem_of(refused or error, "Correct the target."),
+            )
         if isinstance(target, type):
             yield from _defects_of_class(target, self.interface)
         fix = "Write def __init__(self, uid: str, …), and call super().__init__(uid)."
@@ -241,7 +244,7 @@ class Subject:
             why = f"it needs a better example: {message_of(error)}. Give one by --example NAME"
             yield "made", SkipTest(why)
         if error is not None:
-            yield "made", _refused(error, "Make the constructor work with what the hook registers.")
+            yield "made", _problem_of(error, "Make the constructor work with what the hook registers.")
         yield from _defects_of_class(type(made), self.interface)
         if made.uid != self.name:
             yield "uid", Problem(f"Made as {self.name!r}, it calls itself {made.uid!r}.", fix, "__init__")
@@ -295,7 +298,7 @@ def _definition_error(error: BaseException | None) -> DefinitionError | None:
     return error
 
 
-def _refused(error: BaseException, fix: str) -> Problem:
+def _problem_of(error: BaseException, fix: str) -> Problem:
     if isinstance(error, ModelGaugeError):
         return Problem(error.problem, error.fix, trace_of(error), "__init__")
     return Problem(f"It raised {message_of(error)}.", fix, trace_of(error), "__init__")

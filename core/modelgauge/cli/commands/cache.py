@@ -213,14 +213,14 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, **given: Any
     """
     if (sut is None) == (annotator is None):
         raise click.UsageError("Give either --sut UID or --annotator UID.")
-    explanation = _explained(app, sut, annotator, given)
+    explanation = _explain(app, sut, annotator, given)
     if app.as_json:
         app.show_json({"uid": sut or annotator, **explanation.model_dump(mode="json")})
     else:
         _show(app, explanation)
 
 
-def _explained(app: App, sut: str | None, annotator: str | None, given: dict[str, Any]) -> Explanation:
+def _explain(app: App, sut: str | None, annotator: str | None, given: dict[str, Any]) -> Explanation:
     from modelgauge.cli.commands.run_one import annotator_prompt, sut_prompt
     from modelgauge.cli.single_call import explain_annotate, explain_ask
     from modelgauge.data.responses import SUTCompletion

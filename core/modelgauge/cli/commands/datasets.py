@@ -71,7 +71,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
     files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
     for path in files:
         try:
-            row, problems, reading = _inspected(path, form)
+            row, problems, reading = _inspect(path, form)
             if reading is None and isinstance(problems[0], OtherContentError):
                 raise problems[0]
         except (OtherContentError, InvalidOptionError) as error:
@@ -111,7 +111,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
         )
 
 
-def _inspected(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
+def _inspect(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
     """What a file holds, and all that is wrong with it; no reading where none of it can be read.
 
     Raises:
@@ -250,10 +250,10 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.datasets.dataset_files import without_goldens
 
-    row, problems, reading = _inspected(file, form)
+    row, problems, reading = _inspect(file, form)
     if not (problems or row["goldens"]):
         row, problems = {**row, "content_hash": None}, [without_goldens(file)]
-    doubts = [] if reading is None else [*reading.doubts, *_repeated(reading.members)]
+    doubts = [] if reading is None else [*reading.doubts, *_repetitions(reading.members)]
     return {
         **row,
         "valid": not problems,
@@ -262,7 +262,7 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     }
 
 
-def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
+def _repetitions(goldens: Sequence[Any]) -> Iterator[str]:
     """Describe inputs and names that several goldens have."""
     for what in ("input", "scenario", "name"):
         times_of = Counter(getattr(golden, what, None) for golden in goldens)
@@ -321,16 +321,16 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
 def _show_differences(app: App, found: DatasetDifferences) -> None:
     for sign, rows in (("-", found.removed), ("+", found.added)):
         for row in rows:
-            app.show(f"{sign} {_called(row)}")
+            app.show(f"{sign} {_title(row)}")
     for change in found.changed:
-        app.show(f"~ {_called(change.new)}")
+        app.show(f"~ {_title(change.new)}")
         for name in change.fields:
             for sign, row in (("-", change.old), ("+", change.new)):
                 if name in row:
                     app.show(f"    {sign} {name}: {one_line(str(row[name]), 90)}")
 
 
-def _called(row: dict[str, Any]) -> str:
+def _title(row: dict[str, Any]) -> str:
     asked = row.get("input", row.get("scenario")) or "a conversation that begins with its turns"
     named = f"{row['name']}: " if "name" in row else ""
     return named + one_line(asked, 90)

@@ -53,7 +53,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
       modelgauge dependencies list
       modelgauge dependencies list --test gsm8k --test bbh
     """
-    rows = _needed(app, tests) if tests else _kept(app)
+    rows = _needed_rows(app, tests) if tests else _stored_rows(app)
     if app.as_json:
         app.show_json({"dependencies": rows})
         return
@@ -96,9 +96,9 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     resolver = app.runner(progress=True).resolver()
     rows: list[dict[str, Any]] = []
     failures = []
-    for made in _made(app, _uids(app, tests)):
+    for made in _tests_with_secrets(app, _uids(app, tests)):
         try:
-            rows += [_added(made, key, dependency) for key, dependency in resolver.data(made).items()]
+            rows += [_fetched_row(made, key, dependency) for key, dependency in resolver.data(made).items()]
         except DependencyError as error:
             failures.append(error)
     if app.as_json:
@@ -131,15 +131,15 @@ def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | Non
     keys += [] if key is None else [key]
     if len(keys) > 1:
         raise click.UsageError("Give one FILE, and its key once.")
-    made = _made(app, (test,))[0]
+    made = _tests_with_secrets(app, (test,))[0]
     wanted = declared(made, "get_dependencies")
     name = _declared_key(made.uid, wanted, keys[0] if keys else None)
     resolved = _store(app).add(made.uid, name, wanted[name], Path(file).expanduser())
     addition = f"Added {name} of {made.uid}, version {resolved.version[:12]}: {resolved.path}"
-    app.show_answer({"dependencies": [_added(made, name, resolved)]}, addition)
+    app.show_answer({"dependencies": [_fetched_row(made, name, resolved)]}, addition)
 
 
-def _added(test: PromptResponseTest, key: str, data: ResolvedDependency) -> dict[str, Any]:
+def _fetched_row(test: PromptResponseTest, key: str, data: ResolvedDependency) -> dict[str, Any]:
     return {"test_uid": test.uid, "key": key, "version": data.version, "path": str(data.path)}
 
 
@@ -161,7 +161,7 @@ def _uids(app: App, tests: Sequence[str]) -> list[str]:
     return [choice.name for choice in found]
 
 
-def _made(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
+def _tests_with_secrets(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
     """The tests, once all secrets that they want are there."""
     registry = app.plugins.tests
     app.secrets.require([secret for name in names for secret in registry.resolve(name).entry.injections])
@@ -175,7 +175,7 @@ def _store(app: App) -> DependencyStore:
     return DependencyStore(app.settings.data_dir / "dependencies", offline=True)
 
 
-def _kept(app: App) -> list[dict[str, Any]]:
+def _stored_rows(app: App) -> list[dict[str, Any]]:
     return [
         {
             "test_uid": version.manifest.owner,
@@ -189,11 +189,11 @@ def _kept(app: App) -> list[dict[str, Any]]:
     ]
 
 
-def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
+def _needed_rows(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
     from modelgauge.interfaces.identity import declared
 
     rows = []
-    for made in _made(app, _uids(app, tests)):
+    for made in _tests_with_secrets(app, _uids(app, tests)):
         for key, data in declared(made, "get_dependencies").items():
             problem = next(iter(_store(app).missing(made.uid, {key: data})), None)
             needed = {"test_uid": made.uid, "key": key, "source": data.source, "sha256": data.sha256}

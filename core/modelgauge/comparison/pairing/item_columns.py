@@ -85,7 +85,7 @@ class ItemColumns:
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
         context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
         is_case = type(context) is dict and ("input" in context or "turns" in context)
-        asked = hash(tuple([_asked(prompt["prompt"]) for prompt in prompts]))
+        asked = hash(tuple([_question_of(prompt["prompt"]) for prompt in prompts]))
         sources = [prompt["source_id"] for prompt in prompts]
         judged_by = hashable(self._judged_by(context) if is_case else context)
         if len(prompts) > 1:
@@ -176,7 +176,7 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
         return self._values.of_row(int(self._rows[place]))
 
 
-def _asked(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
+def _question_of(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
     if "messages" in prompt:
         return tuple([(message["role"], message["text"]) for message in prompt["messages"]])
     text: str = prompt["text"]
