@@ -226,7 +226,7 @@ class _RowReader:
             try:
                 made = self._value(field, column, value)
             except UnfitError as error:
-                refused.append((column, f"{_short_value(value)} is not {error}", FIELDS[field].fix))
+                refused.append((column, f"{_short(value)} is not {error}", FIELDS[field].fix))
             else:
                 data |= {} if made is None else {field: made}
         needed = [field for field in _NEEDED[self._kind] if field in self._columns]
@@ -297,10 +297,7 @@ class _RowReader:
                 continue
             field, first = ALIASES.get(name, name), found[0]
             if first["type"] == "string_type" and len(first["loc"]) == 1:
-                problem, fix = (
-                    f"{_short_value(first['input'])} is not a text{self._make_text(first['input'])}",
-                    "",
-                )
+                problem, fix = f"{_short(first['input'])} is not a text{self._make_text(first['input'])}", ""
             else:
                 explained = explain_lines(found, self._kind)
                 problem = explained.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
@@ -324,7 +321,7 @@ def _is_unknown_part(line: ErrorDetails) -> bool:
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
-def _short_value(value: Any) -> str:
+def _short(value: Any) -> str:
     return beginning(repr(value), 100)
 
 
