@@ -73,9 +73,9 @@ function begin(version, saved, extra = []) {
 
 function listed() {
   const wanted = named("filter").value.toLowerCase(), doubles = rows.doubles(), flagged = named("flagged").checked;
-  const found = rows.list.filter((one) => (!wanted || JSON.stringify(one.row).toLowerCase().includes(wanted)) && (!flagged || doubles.has(one.key) || problems.has(one.row)));
+  const found = rows.list.filter((entry) => (!wanted || JSON.stringify(entry.row).toLowerCase().includes(wanted)) && (!flagged || doubles.has(entry.key) || problems.has(entry.row)));
   if (at.sort) {
-    const texts = new Map(found.map((one) => [one.key, textOf(valueOf(one.row, at.sort))]));
+    const texts = new Map(found.map((entry) => [entry.key, textOf(valueOf(entry.row, at.sort))]));
     found.sort((one, other) => (at.down ? -1 : 1) * order.compare(texts.get(one.key), texts.get(other.key)));
   }
   return [found, doubles];
@@ -87,8 +87,8 @@ function show(focus = false) {
   at.page = Math.max(0, Math.min(at.page, Math.ceil(found.length / PAGE) - 1));
   at.row = Math.max(0, Math.min(at.row, found.length - 1 - at.page * PAGE));
   at.column = Math.min(at.column, columns.length - 1);
-  const head = made("tr"), all = Object.assign(made("input"), { type: "checkbox", checked: found.length > 0 && found.every((one) => chosen.has(one.key)), ariaLabel: "choose all rows shown" });
-  all.onchange = () => (found.forEach((one) => (all.checked ? chosen.add(one.key) : chosen.delete(one.key))), show(), table.tHead.querySelector("input").focus());
+  const head = made("tr"), all = Object.assign(made("input"), { type: "checkbox", checked: found.length > 0 && found.every((entry) => chosen.has(entry.key)), ariaLabel: "choose all rows shown" });
+  all.onchange = () => (found.forEach((entry) => (all.checked ? chosen.add(entry.key) : chosen.delete(entry.key))), show(), table.tHead.querySelector("input").focus());
   head.append(made("th"));
   head.firstChild.append(all, " Row");
   for (const column of columns) {
@@ -104,8 +104,8 @@ function show(focus = false) {
     };
   }
   table.tHead.replaceChildren(head);
-  const places = new Map(rows.list.map((one, place) => [one.key, place + 1]));
-  table.tBodies[0].replaceChildren(...found.slice(at.page * PAGE, (at.page + 1) * PAGE).map((one, line) => rowOf(one, line, columns, places, doubles)));
+  const places = new Map(rows.list.map((entry, place) => [entry.key, place + 1]));
+  table.tBodies[0].replaceChildren(...found.slice(at.page * PAGE, (at.page + 1) * PAGE).map((entry, line) => rowOf(entry, line, columns, places, doubles)));
   const filled = named("filled");
   if (filled) filled.replaceChildren(...columns.filter((column) => column !== "turns").map((column) => new Option(column.replace(OF_CUSTOM, ""), column, false, filled.value === column)));
   const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
@@ -118,8 +118,8 @@ function show(focus = false) {
 }
 
 function showState(doubles = rows.doubles()) {
-  const wrong = rows.list.filter((one) => problems.has(one.row)).length;
-  chosen = new Set(rows.list.filter((one) => chosen.has(one.key)).map((one) => one.key));
+  const wrong = rows.list.filter((entry) => problems.has(entry.row)).length;
+  chosen = new Set(rows.list.filter((entry) => chosen.has(entry.key)).map((entry) => entry.key));
   keep();
   document.getElementById("state").textContent = [
     `${shownRows.length.toLocaleString("en")} of ${counted(rows.list.length, "row")}`,
@@ -130,14 +130,14 @@ function showState(doubles = rows.doubles()) {
   ].filter(Boolean).join(" · ");
 }
 
-function rowOf(one, line, columns, places, doubles) {
+function rowOf(entry, line, columns, places, doubles) {
   const row = made("tr"), head = row.appendChild(made("th"));
-  const label = head.appendChild(made("label", ` ${places.get(one.key)}`)), box = Object.assign(made("input"), { type: "checkbox", checked: chosen.has(one.key) });
+  const label = head.appendChild(made("label", ` ${places.get(entry.key)}`)), box = Object.assign(made("input"), { type: "checkbox", checked: chosen.has(entry.key) });
   label.prepend(box);
-  box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key), showState());
-  for (const note of [(one.row[MARK] || one.row.actual_output) && "test case", doubles.get(one.key), problems.get(one.row)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
+  box.onchange = () => (box.checked ? chosen.add(entry.key) : chosen.delete(entry.key), showState());
+  for (const note of [(entry.row[MARK] || entry.row.actual_output) && "test case", doubles.get(entry.key), problems.get(entry.row)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
   columns.forEach((column, place) => {
-    const cell = row.appendChild(made("td")), value = valueOf(one.row, column);
+    const cell = row.appendChild(made("td")), value = valueOf(entry.row, column);
     const text = column === "turns" ? (value ?? []).map((turn) => `${turn.role}: ${turn.content}`).join("\n") : textOf(value);
     cell.append(made("div"));
     cell.firstChild.append(window.shown(text.length > 600 ? `${text.slice(0, 600)}…` : text)); // invisible characters, too
@@ -145,7 +145,7 @@ function rowOf(one, line, columns, places, doubles) {
     cell.tabIndex = line === at.row && place === at.column ? 0 : -1;
     Object.assign(cell.dataset, { line, place });
     cell.role = "gridcell";
-    if (one.origin === null || textOf(valueOf(rows.saved[one.origin] ?? {}, column)) !== textOf(value)) cell.classList.add("changed");
+    if (entry.origin === null || textOf(valueOf(rows.saved[entry.origin] ?? {}, column)) !== textOf(value)) cell.classList.add("changed");
   });
   return row;
 }
@@ -165,14 +165,14 @@ function move(down, right) {
 // --- editing
 
 function edit(first) {
-  const cell = cellAt(at.row, at.column), one = shownRows[at.page * PAGE + at.row], column = rows.columns()[at.column];
-  if (readOnly || !cell || !one) return;
-  const before = valueOf(one.row, column);
+  const cell = cellAt(at.row, at.column), entry = shownRows[at.page * PAGE + at.row], column = rows.columns()[at.column];
+  if (readOnly || !cell || !entry) return;
+  const before = valueOf(entry.row, column);
   const finish = (value) => {
-    if (value !== before) rows.set(new Set([one.key]), column, value);
+    if (value !== before) rows.set(new Set([entry.key]), column, value);
     show(true);
   };
-  const typing = (value) => keep(rows.with(new Set([one.key]), column, value));
+  const typing = (value) => keep(rows.with(new Set([entry.key]), column, value));
   if (column === "turns") return editTurns(cell, before ?? [], { typing, finish, cancel: () => show(true) });
   editText(cell, textOf(before), {
     first,
@@ -187,7 +187,7 @@ let waiting;
 function check() {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
-    const asked = rows.list.map((one) => one.row).filter((row) => !checked.has(row) && Object.keys(row).length);
+    const asked = rows.list.map((entry) => entry.row).filter((row) => !checked.has(row) && Object.keys(row).length);
     if (!asked.length) return;
     const good = rows.list.find(({ row }) => checked.has(row) && !problems.has(row)), sent = good ? [good.row, ...asked] : asked;
     const { said } = await ask(`${address}/check.json`, { method: "POST", body: JSON.stringify({ rows: sent }) });
@@ -204,11 +204,11 @@ table.addEventListener("dblclick", () => edit());
 table.addEventListener("keydown", (event) => {
   if (event.target.tagName !== "TD" || event.ctrlKey || event.metaKey || event.altKey) return;
   const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0] }[event.key];
-  const one = shownRows[at.page * PAGE + at.row];
+  const entry = shownRows[at.page * PAGE + at.row];
   if (moves) move(...moves);
   else if (event.key === "Enter" || event.key === "F2") edit();
-  else if (event.key === "Delete" && one && !readOnly) rows.set(new Set([one.key]), rows.columns()[at.column], undefined), show(true);
-  else if (event.key === " " && one) chosen.has(one.key) ? chosen.delete(one.key) : chosen.add(one.key), show(true);
+  else if (event.key === "Delete" && entry && !readOnly) rows.set(new Set([entry.key]), rows.columns()[at.column], undefined), show(true);
+  else if (event.key === " " && entry) chosen.has(entry.key) ? chosen.delete(entry.key) : chosen.add(entry.key), show(true);
   else if (event.key.length === 1) edit(event.key);
   else return;
   event.preventDefault();
@@ -226,7 +226,7 @@ addEventListener("keydown", (event) => {
 
 // --- buttons
 
-const keysShown = () => new Set(shownRows.map((one) => one.key));
+const keysShown = () => new Set(shownRows.map((entry) => entry.key));
 const keysChosen = () => (chosen.size ? chosen : new Set([shownRows[at.page * PAGE + at.row]?.key]));
 const actions = {
   undo: () => rows.undo(),
@@ -236,7 +236,7 @@ const actions = {
   remove: () => (rows.remove(keysChosen()), chosen.clear()),
   order: () => {
     const keys = keysShown();
-    rows.change([...shownRows, ...rows.list.filter((one) => !keys.has(one.key))]);
+    rows.change([...shownRows, ...rows.list.filter((entry) => !keys.has(entry.key))]);
     at.sort = "";
   },
   "add-column": () => named("column").value.trim() && rows.extra.add(columnOf(named("column").value.trim())),
@@ -282,7 +282,7 @@ async function importFile() {
 
 async function save() {
   document.activeElement?.blur?.();
-  const list = rows.list, sent = { parent: base?.number ?? null, rows: list.map((one) => one.row), origins: list.map((one) => one.origin), author: named("author").value, message: named("message").value };
+  const list = rows.list, sent = { parent: base?.number ?? null, rows: list.map((entry) => entry.row), origins: list.map((entry) => entry.origin), author: named("author").value, message: named("message").value };
   const { status, said } = await ask(`${address}/versions.json`, { method: "POST", body: JSON.stringify(sent) });
   if (status === 201) {
     begin(said.version, sent.rows.map(copy), rows.extra);

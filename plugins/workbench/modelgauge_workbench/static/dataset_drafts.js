@@ -50,7 +50,7 @@ export class Drafts {
   // The drafts of other visits that were made of one of these versions, or of none; the newest comes first.
   found(versions) {
     const keys = Object.keys(storage ?? {}).filter((key) => key.startsWith(this.of) && key !== this.own);
-    const isKnown = ({ base }) => !base || versions.some((one) => one.number === base.number && one.content_hash === base.content_hash);
+    const isKnown = ({ base }) => !base || versions.some((version) => version.number === base.number && version.content_hash === base.content_hash);
     return keys
       .map((key) => ({ key, ...JSON.parse(storage.getItem(key)) }))
       .filter(isKnown)
@@ -60,5 +60,5 @@ export class Drafts {
 
 // The rows that a draft holds, as edits of those that it was made of.
 export function unpacked(draft, rows) {
-  return draft.list.map((one) => (typeof one === "number" ? rows.list[one] : { ...rows.made(one[1]), origin: one[0] }));
+  return draft.list.map((item) => (typeof item === "number" ? rows.list[item] : { ...rows.made(item[1]), origin: item[0] }));
 }

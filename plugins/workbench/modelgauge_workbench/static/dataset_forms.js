@@ -66,7 +66,7 @@ export function showImport(place, said, take) {
   for (const { name, becomes } of columns) list.append(made("li", `${name}: ${becomes}`));
   parts.push(list);
   if (unread) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
-  for (const one of [...problems, ...doubts]) parts.push(made("p", one, "bad"));
+  for (const problem of [...problems, ...doubts]) parts.push(made("p", problem, "bad"));
   if (rows.length) parts.push(text(rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1).slice(0, 2000)).join("\n")), button(`add ${counted(rows.length, "row")} to the table`, take));
   parts.push(button("leave it", () => place.replaceChildren()));
   place.replaceChildren(...parts);
@@ -74,7 +74,7 @@ export function showImport(place, said, take) {
 
 // Edits of an earlier visit; `since` is the latest version where somebody saved one meanwhile.
 export function showDraft(place, { time, base, list, since }, restore, discard) {
-  const changed = list.filter((one) => typeof one !== "number").length, gone = (base?.rows ?? 0) - list.filter((one) => typeof one === "number" || one[0] !== null).length;
+  const changed = list.filter((entry) => typeof entry !== "number").length, gone = (base?.rows ?? 0) - list.filter((entry) => typeof entry === "number" || entry[0] !== null).length;
   const what = [counted(changed, "row"), ...(gone ? [`${counted(gone, "deleted row")}`] : [])].join(" and ");
   const of = base ? `of version ${base.number}` : "of no version yet";
   const later = since ? ` Version ${since.number}${since.author ? ` by ${since.author}` : ""} was saved since: you see both before anything is saved.` : "";
@@ -89,15 +89,15 @@ export function showDraft(place, { time, base, list, since }, restore, discard) 
 export function showConflicts(place, said, take) {
   const by = said.latest.author ? ` by ${said.latest.author}` : "";
   const parts = [made("h2", "Somebody saved meanwhile"), made("p", `Version ${said.latest.number}${by}: ${said.latest.message || "without a message"}. What you both did is put together.`)];
-  const choices = said.conflicts.map((one, number) => {
+  const choices = said.conflicts.map((conflict, number) => {
     const set = made("fieldset");
-    set.append(made("legend", one.column ? `${one.column.replace("custom:", "")} of row ${one.row + 1}` : `Row ${one.row + 1}: one of you deleted it`));
+    set.append(made("legend", conflict.column ? `${conflict.column.replace("custom:", "")} of row ${conflict.row + 1}` : `Row ${conflict.row + 1}: one of you deleted it`));
     for (const [name, title] of [["theirs", "theirs"], ["mine", "yours"]]) {
       const label = set.appendChild(made("label")), radio = Object.assign(made("input"), { type: "radio", name: `conflict${number}`, value: name });
-      label.append(radio, ` ${title}: `, text(one[name] === null && !one.column ? "deleted" : shown(one[name])));
+      label.append(radio, ` ${title}: `, text(conflict[name] === null && !conflict.column ? "deleted" : shown(conflict[name])));
     }
     parts.push(set);
-    return [one, set];
+    return [conflict, set];
   });
   const problem = made("p", "", "bad");
   parts.push(
@@ -105,13 +105,13 @@ export function showConflicts(place, said, take) {
     button(choices.length ? "put both into the table with these choices" : "put both into the table", () => {
       const rows = said.rows.map((row) => structuredClone(row));
       const gone = new Set();
-      for (const [one, set] of choices) {
+      for (const [conflict, set] of choices) {
         const choice = set.querySelector("input:checked")?.value;
         if (!choice) return (problem.textContent = "Choose one in each place.");
-        const value = one[choice], custom = one.column.startsWith("custom:");
-        const into = custom ? (rows[one.row].custom_column_key_values ??= {}) : rows[one.row], name = one.column.replace("custom:", "");
-        if (!one.column && value === null) gone.add(one.row);
-        else if (!one.column) rows[one.row] = value;
+        const value = conflict[choice], custom = conflict.column.startsWith("custom:");
+        const into = custom ? (rows[conflict.row].custom_column_key_values ??= {}) : rows[conflict.row], name = conflict.column.replace("custom:", "");
+        if (!conflict.column && value === null) gone.add(conflict.row);
+        else if (!conflict.column) rows[conflict.row] = value;
         else if (value === null) delete into[name];
         else into[name] = value;
       }

@@ -95,15 +95,15 @@ export class Rows {
   }
 
   edited(keys, edit) {
-    return this.list.map((one) => {
-      const row = keys.has(one.key) ? edit(one.row) : one.row;
-      return row === one.row || same(row, one.row) ? one : { ...one, row };
+    return this.list.map((entry) => {
+      const row = keys.has(entry.key) ? edit(entry.row) : entry.row;
+      return row === entry.row || same(row, entry.row) ? entry : { ...entry, row };
     });
   }
 
   // Make a change, unless it touches no row; return how many it touches.
   changeTo(list) {
-    const touched = list.filter((one, place) => one !== this.list[place]).length;
+    const touched = list.filter((entry, place) => entry !== this.list[place]).length;
     if (touched) this.change(list);
     return touched;
   }
@@ -129,11 +129,11 @@ export class Rows {
   }
 
   remove(keys) {
-    this.change(this.list.filter((one) => !keys.has(one.key)));
+    this.change(this.list.filter((entry) => !keys.has(entry.key)));
   }
 
   duplicate(keys) {
-    this.change(this.list.flatMap((one) => (keys.has(one.key) ? [one, this.made(copy(one.row))] : [one])));
+    this.change(this.list.flatMap((entry) => (keys.has(entry.key) ? [entry, this.made(copy(entry.row))] : [entry])));
   }
 
   // By key: how many rows ask the same, or have the same name.
@@ -141,11 +141,11 @@ export class Rows {
     const found = new Map();
     for (const what of ["input", "scenario", "name"]) {
       const seen = new Map();
-      for (const one of this.list) {
-        const text = one.row[what];
-        if (typeof text !== "string" || one.row[MARK]) continue;
+      for (const entry of this.list) {
+        const text = entry.row[what];
+        if (typeof text !== "string" || entry.row[MARK]) continue;
         if (!seen.has(text)) seen.set(text, []);
-        seen.get(text).push(one.key);
+        seen.get(text).push(entry.key);
       }
       for (const keys of seen.values()) if (keys.length > 1) for (const key of keys) found.set(key, `${keys.length} rows have this ${what}`);
     }

@@ -6,8 +6,8 @@ const ROWS = ".rows tbody th a:first-of-type";
 const LETTERS = "asdfghjklqwertyuiopzxcvbnm";
 const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" };
 
-const nameOf = (one) =>
-  (one.ariaLabel || one.labels?.[0]?.firstChild?.textContent || one.textContent || one.title || one.name || "").replace(/\s+/g, " ").trim().slice(0, 80);
+const nameOf = (element) =>
+  (element.ariaLabel || element.labels?.[0]?.firstChild?.textContent || element.textContent || element.title || element.name || "").replace(/\s+/g, " ").trim().slice(0, 80);
 
 const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
 
@@ -15,13 +15,13 @@ const made = (tag, text = "", name = "") => Object.assign(document.createElement
 
 const taken = new Set();
 for (const link of document.querySelectorAll("body > nav > a:not([data-key])")) {
-  const letter = [...link.textContent.toUpperCase()].find((one) => /[A-Z]/.test(one) && !taken.has(one));
+  const letter = [...link.textContent.toUpperCase()].find((character) => /[A-Z]/.test(character) && !taken.has(character));
   if (letter) {
     taken.add(letter);
     link.dataset.key = letter;
   }
 }
-for (const one of document.querySelectorAll("[data-key]")) one.ariaKeyShortcuts = one.dataset.key;
+for (const element of document.querySelectorAll("[data-key]")) element.ariaKeyShortcuts = element.dataset.key;
 
 // --- the list of keys
 
@@ -30,13 +30,13 @@ help.ariaLabel = "Keys of this page";
 
 function showHelp() {
   const own = [...document.querySelectorAll("[data-key]")]
-    .filter((one) => one.checkVisibility())
-    .map((one) => [[one.dataset.key, one.dataset.keyToo].filter(Boolean), nameOf(one)]);
+    .filter((element) => element.checkVisibility())
+    .map((element) => [[element.dataset.key, element.dataset.keyToo].filter(Boolean), nameOf(element)]);
   const listed = [...document.querySelectorAll(".items .help span")]
-    .filter((one) => one.closest(".items").checkVisibility())
-    .map((one) => [[...one.querySelectorAll("kbd")].map((key) => key.textContent), one.lastChild.textContent.trim()]);
+    .filter((element) => element.closest(".items").checkVisibility())
+    .map((element) => [[...element.querySelectorAll("kbd")].map((key) => key.textContent), element.lastChild.textContent.trim()]);
   if (!listed.length && document.querySelector(ROWS)) listed.push([["j", "k"], "next, previous row"]);
-  const rowKeys = new Map([...document.querySelectorAll("[data-row-key]")].map((one) => [one.dataset.rowKey, one.textContent]));
+  const rowKeys = new Map([...document.querySelectorAll("[data-row-key]")].map((element) => [element.dataset.rowKey, element.textContent]));
   for (const [key, name] of rowKeys) own.push([[key], `${name} of the row that is focused`]);
   const common = [[["."], "a letter beside everything that can be pressed"], [["Tab"], "the next thing that can be pressed"], [["Esc"], "leave a field, or close this list"]];
   const list = made("dl");
@@ -62,21 +62,21 @@ document.querySelector("body > nav")?.append(button);
 let hints = null;
 
 function showHints() {
-  const seen = [...document.querySelectorAll(PRESSED)].filter((one) => {
-    const { top, bottom, right, width } = one.getBoundingClientRect();
-    return width && right > 0 && bottom > 0 && top < innerHeight && !one.disabled && one.checkVisibility({ visibilityProperty: true });
+  const seen = [...document.querySelectorAll(PRESSED)].filter((element) => {
+    const { top, bottom, right, width } = element.getBoundingClientRect();
+    return width && right > 0 && bottom > 0 && top < innerHeight && !element.disabled && element.checkVisibility({ visibilityProperty: true });
   });
   const each = seen.length > LETTERS.length ? 2 : 1;
   const layer = made("div", "", "hints");
   layer.ariaHidden = "true";
   hints = { layer, typed: "", marks: [] };
-  for (const [place, one] of seen.slice(0, LETTERS.length ** 2).entries()) {
+  for (const [place, element] of seen.slice(0, LETTERS.length ** 2).entries()) {
     const code = (each === 2 ? LETTERS[Math.floor(place / LETTERS.length)] : "") + LETTERS[place % LETTERS.length];
-    const { left, top } = one.getBoundingClientRect(), mark = made("kbd", code);
+    const { left, top } = element.getBoundingClientRect(), mark = made("kbd", code);
     mark.style.left = `${Math.max(12, left)}px`;
     mark.style.top = `${Math.max(6, top)}px`;
     layer.append(mark);
-    hints.marks.push({ code, one, mark });
+    hints.marks.push({ code, element, mark });
   }
   document.body.append(layer);
 }
@@ -94,9 +94,9 @@ function typeHint(key) {
   if (!found && left.length) return;
   hideHints();
   if (!found) return;
-  found.one.focus();
-  const types = FIELDS.test(found.one.tagName) && !/^(checkbox|radio|submit|button)$/.test(found.one.type);
-  if (!types) found.one.click();
+  found.element.focus();
+  const types = FIELDS.test(found.element.tagName) && !/^(checkbox|radio|submit|button)$/.test(found.element.type);
+  if (!types) found.element.click();
 }
 
 addEventListener("scroll", hideHints, true);

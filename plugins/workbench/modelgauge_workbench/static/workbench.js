@@ -26,8 +26,8 @@ addEventListener("keydown", (event) => {
     ofRow.click();
     return ofRow.parentElement.querySelector("input:not([type=hidden])")?.focus();
   }
-  const keys = (one) => [one.dataset.key, one.dataset.keyToo];
-  const wanted = [...document.querySelectorAll("[data-key]")].find((one) => keys(one).includes(event.key));
+  const keys = (element) => [element.dataset.key, element.dataset.keyToo];
+  const wanted = [...document.querySelectorAll("[data-key]")].find((element) => keys(element).includes(event.key));
   if (!wanted && !"jk".includes(event.key)) return;
   event.preventDefault();
   if (!wanted) step(event.key === "j" ? 1 : -1);
@@ -45,10 +45,10 @@ addEventListener("change", (event) => {
 function replaced(part, next) {
   const focused = document.activeElement, isInside = part.contains(focused);
   if (!next || part.querySelector("details[open]") || (isInside && isField(focused)) || next.innerHTML === part.innerHTML) return;
-  const chosen = new Set([...part.querySelectorAll("input:checked")].map((one) => one.value));
+  const chosen = new Set([...part.querySelectorAll("input:checked")].map((box) => box.value));
   part.replaceWith(next);
   for (const box of next.querySelectorAll("[type=checkbox]")) box.checked = chosen.has(box.value);
-  const same = (one) => (focused.href ? one.href === focused.href : one.value === focused.value && one.type === focused.type);
+  const same = (element) => (focused.href ? element.href === focused.href : element.value === focused.value && element.type === focused.type);
   if (isInside) [...next.querySelectorAll(focused.tagName)].find(same)?.focus({ preventScroll: true });
 }
 

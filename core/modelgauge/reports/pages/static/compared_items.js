@@ -11,8 +11,8 @@ function gainsOf({ before, after, sign }) {
 const outcomeOf = (gain) => (gain === null ? "failed" : gain > 0 ? "won" : gain < 0 ? "lost" : "equal");
 
 function outcomeFilter(name, title, outcomes) {
-  const number = (one) => outcomes.filter((outcome) => outcome === one).length;
-  const named = OUTCOMES.filter(number).map((one) => [one, `${one} ${counted(number(one))}`]);
+  const number = (kind) => outcomes.filter((outcome) => outcome === kind).length;
+  const named = OUTCOMES.filter(number).map((kind) => [kind, `${kind} ${counted(number(kind))}`]);
   const differing = ["different", `won or lost ${counted(number("won") + number("lost"))}`];
   return {
     name,
@@ -65,7 +65,7 @@ async function comparedItems(number, data) {
     const [baseline, ...candidates] = await Promise.all(there.map((of) => side(of, place)));
     const { record } = baseline;
     const shownSides = [{ ...baseline, other: candidates[0].record, tag: "del" },
-      ...candidates.map((one) => ({ ...one, other: record, tag: "ins" }))];
+      ...candidates.map((candidate) => ({ ...candidate, other: record, tag: "ins" }))];
     const expected = first.rows.expected[at(first, place)];
     return [
       make("p", { className: "verdict" }, `${outcomes[place]}: `, shown(data.measurement), ` ${change(place)}`),
@@ -79,7 +79,7 @@ async function comparedItems(number, data) {
     ids: pairs.map((_, place) => first.rows.id[at(first, place)]),
     columns: [
       { ...(first.rows.hasTexts ? column("question", first, "question") : column("item", first, "id")), wide: true },
-      ...[first, second].filter((one) => one.rows.hasTexts).map((one) => ({ title: one.label, wide: true, spare: true, text: (place) => endOf(one.rows.answer[at(one, place)]) })),
+      ...[first, second].filter((side) => side.rows.hasTexts).map((side) => ({ title: side.label, wide: true, spare: true, text: (place) => endOf(side.rows.answer[at(side, place)]) })),
       ...first.rows.expected.some(Boolean) ? [{ ...column("expected", first, "expected"), spare: true }] : [],
       { title: data.measurement, number: true, text: change },
       { title: "outcome", text: (place) => outcomes[place] },

@@ -33,7 +33,7 @@ function commonParts(ones, others) {
 function differenceBox(text, other, tag) {
   const plain = () => box(text, "answer");
   if (other == null || text === other || text.length > MOST_SHOWN || other.length > MOST_SHOWN) return plain();
-  const words = [text, other].map((one) => one.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? []);
+  const words = [text, other].map((each) => each.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? []);
   const common = commonParts(...words);
   const shared = common ? common[0].filter(Boolean).length : 0;
   if (shared < ALIKE * Math.max(words[0].length, words[1].length)) return plain();

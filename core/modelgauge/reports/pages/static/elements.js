@@ -67,7 +67,7 @@ function folded(summary, ...content) {
 }
 
 async function unpack(text) {
-  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
@@ -99,11 +99,11 @@ function sourceOf(run) {
 // What the table shows of all items, as columns. `search` has short texts at first; it has the whole texts when `read` is done.
 async function rowsOf(block) {
   const [[rows], texts] = await Promise.all([block("rows"), block("texts")]);
-  const column = (at) => texts.map((one) => one[at]);
+  const column = (at) => texts.map((row) => row[at]);
   const [id, question, answer, expected] = [0, 1, 2, 3].map(column);
   const state = rows.state.of.map((at) => rows.state.values[at]);
-  const search = texts.map((one) => one.join("\n").toLowerCase());
-  const hasTexts = [question, answer].some((one) => one.some(Boolean)); // a page may be written without them
+  const search = texts.map((row) => row.join("\n").toLowerCase());
+  const hasTexts = [question, answer].some((column) => column.some(Boolean)); // a page may be written without them
   return { ...rows, id, question, answer, expected, hasTexts, state, search, read: readTexts(block, rows.part, search) };
 }
 
@@ -123,6 +123,6 @@ async function readTexts(block, size, search) {
 // The texts of an item by which a person looks for it.
 function textsOf(record) {
   const prompts = (record.test_item?.prompts ?? []).map(({ prompt }) => prompt.messages?.at(-1).text ?? prompt.text);
-  const answers = (record.interactions ?? []).flatMap((one) => one.response.completions.map(({ completion }) => completion.text));
+  const answers = (record.interactions ?? []).flatMap((interaction) => interaction.response.completions.map(({ completion }) => completion.text));
   return [...answers, record.message ?? "", ...prompts];
 }

@@ -1,8 +1,8 @@
 // One item: its prompts, answers, annotations, failures and spans.
 
 // A prompt as a chat; what all prompts of the run begin with is folded.
-function promptView(one, common) {
-  const turns = one.prompt.messages ?? [{ role: "user", text: one.prompt.text }];
+function promptView(asked, common) {
+  const turns = asked.prompt.messages ?? [{ role: "user", text: asked.prompt.text }];
   const chat = make("div", { className: "chat" });
   for (const turn of turns) {
     chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), ...textView(turn.text, common)));
@@ -37,7 +37,7 @@ function completionView({ completion, annotations }, answerBox) {
 
 function usageText(usage) {
   if (!usage) return "";
-  const tokens = [usage.input_tokens, usage.output_tokens].filter((one) => one != null).join(" → ");
+  const tokens = [usage.input_tokens, usage.output_tokens].filter((count) => count != null).join(" → ");
   return [tokens && `${tokens} tokens`, usage.cost_usd != null && `$${usage.cost_usd < 0.1 ? Number(usage.cost_usd.toPrecision(2)) : usage.cost_usd.toFixed(2)}`].filter(Boolean).join(" · ");
 }
 
@@ -89,17 +89,17 @@ function questionView(record, place, common) {
 // that was read from another file holds it.
 function askedOf(record, place) {
   const own = JSON.stringify(promptsOf(record)[place]?.prompt);
-  const isOf = (one) => (one.prompt ? JSON.stringify(one.prompt.prompt) === own : (one.prompt_index ?? 0) === place);
+  const isOf = (interaction) => (interaction.prompt ? JSON.stringify(interaction.prompt.prompt) === own : (interaction.prompt_index ?? 0) === place);
   return (record.interactions ?? []).filter(isOf);
 }
 
 // Those answers with their judgements and spans; `answerBox(text, call, place)` shows the text of a completion.
 function answersView(record, prompt, answerBox = (text) => box(text, "answer")) {
-  return askedOf(record, prompt).flatMap((one, call) => {
+  return askedOf(record, prompt).flatMap((interaction, call) => {
     const to = promptsOf(record).length > 1 ? ` to prompt ${prompt + 1}` : "";
-    const repeat = record.interactions.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
-    const title = [`Answer${to}${repeat}`, usageText(one.response.usage), one.time && `${amount(one.time[1])} s`].filter(Boolean).join(" · ");
-    const { completions } = one.response;
+    const repeat = record.interactions.length > 1 && interaction.repeat ? `, repeat ${interaction.repeat + 1}` : "";
+    const title = [`Answer${to}${repeat}`, usageText(interaction.response.usage), interaction.time && `${amount(interaction.time[1])} s`].filter(Boolean).join(" · ");
+    const { completions } = interaction.response;
     const answers = completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
     const traces = completions.map(({ completion }) => completion.metadata?.trace).filter((trace) => trace?.spans);
     return [section(title, ...answers), ...traces.map(traceView)];

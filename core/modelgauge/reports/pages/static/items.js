@@ -50,9 +50,9 @@ class Items {
   fillControls() {
     const select = (name, title, options) => make("label", {}, shown(title), " ", make("select", { name },
       ...options.map(([value, text]) => make("option", { value }, shown(text)))));
-    const sorts = [["", "in order"], ...this.model.sorts.map((one) => [one.value, one.title])];
+    const sorts = [["", "in order"], ...this.model.sorts.map((sort) => [sort.value, sort.title])];
     this.find(".filters").replaceChildren(
-      ...this.model.filters.map((one) => select(one.name, one.title, one.options)), select("sort", "Sort", sorts));
+      ...this.model.filters.map((filter) => select(filter.name, filter.title, filter.options)), select("sort", "Sort", sorts));
   }
 
   // The address says what is searched, filtered, sorted and open: it can be shared.
@@ -79,12 +79,12 @@ class Items {
   list() {
     const { model, controls } = this;
     const query = controls.q.value.toLowerCase();
-    const kept = model.filters.map((one) => one.keeps(controls.elements[one.name].value)).filter(Boolean);
+    const kept = model.filters.map((filter) => filter.keeps(controls.elements[filter.name].value)).filter(Boolean);
     this.listed = [];
     for (let place = 0; place < this.count; place += 1) {
       if (kept.every((keeps) => keeps(place)) && (!query || model.finds(place, query))) this.listed.push(place);
     }
-    const sort = model.sorts.find((one) => one.value === controls.sort.value);
+    const sort = model.sorts.find((each) => each.value === controls.sort.value);
     if (sort) this.listed.sort((one, other) => (sort.key(one) < sort.key(other) ? -1 : sort.key(one) > sort.key(other) ? 1 : one - other));
     this.chosen = Math.min(this.chosen, Math.max(0, this.listed.length - 1));
     const pending = query && model.read && !this.isRead ? ", reading on" : "";

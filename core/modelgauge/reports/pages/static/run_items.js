@@ -84,7 +84,7 @@ async function runItems(run, source, comparisons) {
     ],
     filters: [stateFilter(rows.state), ...failureFilters(rows.failures), ...passedFilters(rows.measured),
       ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
-    sorts: [...names.map((name) => [name, rows.measured[name]]), ...Object.entries(rows.used)].flatMap((one) => sortsBy(...one)),
+    sorts: [...names.map((name) => [name, rows.measured[name]]), ...Object.entries(rows.used)].flatMap((pair) => sortsBy(...pair)),
     finds: (place, query) => rows.search[place].includes(query),
     read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),

@@ -4,11 +4,11 @@ async function start() {
   const runs = [...document.querySelectorAll(".run")];
   const overview = document.querySelector(".overview");
   const choice = document.querySelector("select[name=compare]");
-  const comparisons = [...(choice?.options ?? [])].map((one) => ({
-    number: one.value, run: one.dataset.run, name: one.text, data: () => comparedData(one.value),
+  const comparisons = [...(choice?.options ?? [])].map((option) => ({
+    number: option.value, run: option.dataset.run, name: option.text, data: () => comparedData(option.value),
   }));
   const makers = {
-    run: async (run) => runItems(run, sourceOf(run), comparisons.filter((one) => one.run === run)),
+    run: async (run) => runItems(run, sourceOf(run), comparisons.filter((comparison) => comparison.run === run)),
     compare: async (number) => comparedItems(number, await comparedData(number)),
   };
   const tables = new Map();
@@ -21,8 +21,8 @@ async function start() {
   const follow = async () => {
     const address = new URLSearchParams(location.hash.slice(1));
     const run = overview ? address.get("run") : "0";
-    const article = runs.find((one) => one.dataset.run === run);
-    for (const one of runs) one.hidden = one !== article;
+    const article = runs.find((each) => each.dataset.run === run);
+    for (const each of runs) each.hidden = each !== article;
     if (overview) overview.hidden = Boolean(article);
     current = null;
     if (article) current = await table("run", run, article.querySelector(".items"));
