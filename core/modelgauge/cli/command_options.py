@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -243,13 +244,14 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     """Read a JSON Schema.
 
     Raises:
-        InputFileError: there is none in the file.
+        InputFileError: there is no such file, or no schema in it.
     """
     if file is None:
         return None
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
+    written = bytes_of_file(file)
     try:
-        schema = json.loads(bytes_of_file(file).decode("utf-8-sig"))
+        schema = json.loads(written.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"--response-schema {file} is not JSON: {error}.", fix=fix) from None
     if not isinstance(schema, dict):
@@ -258,26 +260,28 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
 
 
 _FROM_1 = whole_number(1)
-_SEED = instance_of((int, str), "a seed or a text")._replace(read=int)
+_SEED = instance_of((int, str), "a seed or a text")._replace(
+    read=lambda text: int(text) if re.fullmatch("-?[0-9]+", text) else text  # 1_000 is a text
+)
 
 
-def _asked(
+def _sut_option(
     name: str, values: Values, metavar: str, text: str, *flags: str, default: tuple[()] | None = None
 ) -> Callable[[F], F]:
     return _option(name, OptionInfo(default, "", values, metavar, flags, text))
 
 
 sut_options = together(
-    _asked("num_completions", _FROM_1, "N", "How many completions to ask for."),
-    _asked("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
-    _asked("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for none."),
-    _asked("top_p", FROM_0_TO_1, "NUMBER", "Nucleus sampling, 0 to 1."),
-    _asked("top_k_per_token", _FROM_1, "K", "Choose among the K most likely.", "--top-k"),
-    _asked("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
-    _asked("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
-    _asked("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),
-    _asked("random", _SEED, "SEED", "A seed, or any text; another value makes another request."),
-    _asked("top_logprobs", whole_number(0), "N", "Log-probabilities of the N likeliest tokens."),
+    _sut_option("num_completions", _FROM_1, "N", "How many completions to ask for."),
+    _sut_option("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
+    _sut_option("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for none."),
+    _sut_option("top_p", FROM_0_TO_1, "NUMBER", "Nucleus sampling, 0 to 1."),
+    _sut_option("top_k_per_token", _FROM_1, "K", "Choose among the K most likely.", "--top-k"),
+    _sut_option("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
+    _sut_option("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
+    _sut_option("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),
+    _sut_option("random", _SEED, "SEED", "A seed, or any text; another value makes another request."),
+    _sut_option("top_logprobs", whole_number(0), "N", "Log-probabilities of the N likeliest tokens."),
     click.option(
         "--response-schema",
         type=click.Path(path_type=Path),

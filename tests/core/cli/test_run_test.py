@@ -167,7 +167,12 @@ def test_a_response_schema_is_read_from_a_file(run, here, only_run):
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(None, "cannot be read"), ("{", "is not JSON"), ("[1]", "no JSON object"), ('{"a": NaN}', "a is nan")],
+    [
+        (None, "Error: schema.json cannot be read"),
+        ("{", "is not JSON"),
+        ("[1]", "no JSON object"),
+        ('{"a": NaN}', "a is nan"),
+    ],
 )
 def test_what_is_no_response_schema_is_refused(run, here, content, told):
     if content is not None:

@@ -200,7 +200,9 @@ def test_an_option_without_key_or_value_is_refused(run, text):
     assert "is not KEY=PATH, or TEST:KEY=PATH" in " ".join(ended.err.split())
 
 
-@pytest.mark.parametrize(("given", "seed"), [("7", 7), ("-7", -7), ("seven", "seven"), ("7a", "7a")])
+@pytest.mark.parametrize(
+    ("given", "seed"), [("7", 7), ("-7", -7), ("7a", "7a"), ("--5", "--5"), ("1_0", "1_0")]
+)
 def test_a_seed_is_a_number_where_it_can_be(run, given, seed):
     ended = run("run-test", "--sut", "echo", "--test", "numbers", "-m", "1", f"--random={given}")
     assert ended.code == 0
