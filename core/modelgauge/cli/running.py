@@ -201,10 +201,8 @@ def run_and_report(
         ending.note_reasons()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
-        for run_id in (
-            sorted(str(manifest["run_id"]) for manifest in ending.unfinished) if interrupted else ()
-        ):
-            app.note(f"Interrupted: {runs / run_id}")
+        for folder in sorted(runs / str(manifest["run_id"]) for manifest in ending.unfinished if interrupted):
+            app.note(f"Interrupted: {folder}")
         ending.note_next_command()
         for check in checks:
             check.show()

@@ -271,7 +271,7 @@ class ToolCorrectnessMetric(Metric):
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return the share of the expected calls that were made."""
         expected, called = test_case.expected_tools or [], test_case.tools_called or []
-        rightness = [[self._rightness(one, other) for other in called] for one in expected]
+        rightness = [[self._rightness(call, other) for other in called] for call in expected]
         whole = math.lcm(*(fraction.denominator for row in rightness for fraction in row))
         weights = [[int(fraction * whole) for fraction in row] for row in rightness]
         if not expected:

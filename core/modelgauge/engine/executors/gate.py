@@ -201,7 +201,7 @@ class _Visit:
             current_tally.reset(before)
 
     def end(self) -> None:
-        """It is not waited for any more."""
+        """Stop waiting for a place, or give the place back, where the worker has ended or stops."""
         if self.task is not None:
             self.task.cancel()
         else:
