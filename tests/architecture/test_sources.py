@@ -124,15 +124,12 @@ def test_a_class_has_a_name_of_its_own() -> None:
 
 def test_variables_say_what_they_are() -> None:
     """`for record in records`, not `for one in records`; `one` stands only beside `other`."""
-    vague = [
-        f"{name_of(file)}:{node.lineno}"
-        for file in (*core_files(), *plugin_files())
-        if "other"
-        not in (names := {node.id for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name)})
-        for node in ast.walk(tree_of(file))
-        if "one" in names
-        and isinstance(node, ast.Name)
-        and node.id == "one"
-        and isinstance(node.ctx, ast.Store)
-    ]
+    vague = []
+    for file in (*core_files(), *plugin_files()):
+        names = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name) and node.id == "one"]
+        tuples = [node.elts for node in ast.walk(tree_of(file)) if isinstance(node, ast.Tuple)]
+        pairs = [parts for parts in tuples if "other" in {getattr(part, "id", None) for part in parts}]
+        beside = {id(part) for parts in pairs for part in parts}
+        made = [node for node in names if isinstance(node.ctx, ast.Store) and id(node) not in beside]
+        vague += [f"{name_of(file)}:{node.lineno}" for node in made]
     assert vague == []

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
@@ -107,15 +108,16 @@ def test_an_index_that_is_broken_or_old_is_made_again(tmp_path, opened, damage):
     watcher = Watcher(index)
     watcher.start()
     try:
-        while True:
+        found, patience = [], time.monotonic() + 60
+        while found != [name] and time.monotonic() < patience:
             try:
                 with index.reading() as db:
-                    if [row["key"] for row in find_runs(db, {}).rows] == [name]:
-                        break
+                    found = [row["key"] for row in find_runs(db, {}).rows]
             except sqlite3.DatabaseError:
                 index.broken.set()
     finally:
         watcher.stop()
+    assert found == [name]
 
 
 def test_a_second_workbench_has_an_index_of_its_own(tmp_path, opened):

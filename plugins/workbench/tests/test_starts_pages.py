@@ -76,6 +76,7 @@ def test_what_is_withdrawn_can_be_put_back(visit, workbench):
     page.goto(f"{workbench.address}/starts")
     page.get_by_role("link", name="demo_01 on demo_yes_no").click()
     page.get_by_role("button", name="Withdraw").wait_for()
+    assert "Withdrawn." not in page.locator("main").inner_text()
 
 
 def test_a_run_that_cannot_start_says_why(visit, workbench):
