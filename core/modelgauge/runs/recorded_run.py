@@ -119,6 +119,27 @@ def higher_cap(records: Iterable[TestRecord]) -> str:
 
 State = Literal["finished", "interrupted", "stopped", "running", "killed"]
 
+# What a manifest may say: of a result, whatever it says, there is none.
+_KNOWN = (
+    "schema_version",
+    "run_id",
+    "invocation_id",
+    "run_timestamp",
+    "test_uid",
+    "test_initialization",
+    "sut_uid",
+    "sut_initialization",
+    "sut_label",
+    "groups",
+    "dependency_versions",
+    "dataset",
+    "annotators",
+    "judges",
+    "thresholds",
+    "ranges",
+    "directions",
+    "plugins",
+)
 _OF_OPTIONS = ("identifier", "hyperparameters", "repeats", "cluster", "sut_options")
 
 
@@ -149,7 +170,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     if ended is not None:
         return RecordedRun(ended, folder)
     manifest = folder.read_manifest()
-    known = {name: manifest[name] for name in TestRecord.model_fields if name in manifest}
+    known = {name: manifest[name] for name in _KNOWN if name in manifest}
     options = manifest.get("options")
     if isinstance(options, dict):
         known |= {name: options[name] for name in _OF_OPTIONS if name in options}

@@ -114,3 +114,12 @@ def test_of_a_run_that_kept_no_count_neither_time_nor_calls_are_known(begun):
     assert (shown.record.seconds, shown.record.spent) == (None, None)
     assert shown.record.counts.items == 0
     assert shown.record.failure.message.endswith(f"the last item was written at {TIME}")
+
+
+def test_a_manifest_gives_no_result_to_a_run_without_an_end(begun, scored):
+    run = begun(scored(0))
+    manifest = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    ended = {"result": {"accuracy": 1.0}, "notes": ["All is well."], "cancelled": True}
+    (run.path / "run.json").write_text(json.dumps({**manifest, **ended}), encoding="utf-8")
+    found = recorded_run(run).record
+    assert (dict(found.result), found.notes, found.cancelled) == ({}, (), False)
