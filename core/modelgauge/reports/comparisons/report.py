@@ -209,7 +209,7 @@ def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
 def differing(comparison: Comparison) -> list[str]:
     """In what else runs differ; what several tests and candidates have in common stands once."""
     found = Counter(
-        f"{found.kind} {found.name}: {short_json(found.baseline)} -> {short_json(found.candidate_value)}"
-        for found in comparison.differs
+        f"{item.kind} {item.name}: {short_json(item.baseline)} -> {short_json(item.candidate_value)}"
+        for item in comparison.differs
     )
     return [f"{text} (in {number:,} pairs of runs)" if number > 1 else text for text, number in found.items()]
