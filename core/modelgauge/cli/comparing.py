@@ -69,13 +69,18 @@ gate_options = together(
     heading="Gates",
 )
 """What a comparison must show for the exit code 0; `pop_gates` makes the object."""
+_OF_GATES = ("fail_if_worse", "require_not_worse", "fail_if")
 
 
 def pop_gates(given: dict[str, Any]) -> Gates:
     """Take what `gate_options` added out of a command's arguments."""
     from modelgauge.comparison.gates import Gates
 
-    return Gates(**{name: given.pop(name) for name in ("fail_if_worse", "require_not_worse", "fail_if")})
+    return Gates(**_taken(given, _OF_GATES))
+
+
+def _taken(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: given.pop(name) for name in names}
 
 
 def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict[str, Any]:
@@ -228,15 +233,16 @@ def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
         UsageError: a gate has no baseline.
         RecordError: there is no such run.
     """
-    gates, options = pop_gates(given), {name: given.pop(name) for name in _OF_BASELINE}
+    demanded, options = _taken(given, _OF_GATES), _taken(given, _OF_BASELINE)
     name, output_format = given.pop("baseline"), given.pop("output_format")
     for_github = output_format != FORMATS[0]
     if for_github and app.as_json:
         raise click.UsageError("--format github does not go with --json.")
     if name is not None:
+        gates = pop_gates(demanded)
         options = compare_options(options, gates, app.settings.data_dir)
         return BaselineCheck(app, name, gates, options, for_github=for_github)
-    if gates or for_github or any(options.values()):
+    if for_github or any((*demanded.values(), *options.values())):
         raise click.UsageError("--fail-if-worse and the like compare with a baseline: give --baseline RUN.")
     return None
 

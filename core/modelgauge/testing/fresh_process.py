@@ -6,6 +6,7 @@ file and imports little, so that what a plugin adds can be seen.
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -37,6 +38,7 @@ _MOST_ACTS = 20
 
 def main() -> None:
     """Do the job on stdin, with the path of modules that the first argument gives."""
+    gc.disable()  # until the end, which comes soon
     sys.path[:] = json.loads(sys.argv[1])
     job = json.loads(sys.stdin.buffer.read())
     out = sys.stdout
@@ -44,6 +46,7 @@ def main() -> None:
         answer = _registration(job, printed) if job["do"] == "register" else _items(job)
     out.write("\n" + json.dumps(answer))
     out.flush()
+    gc.freeze()
 
 
 def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any]:
