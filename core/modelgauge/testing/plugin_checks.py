@@ -162,7 +162,7 @@ class Plugin:
         lines = done.stdout.decode("utf-8", "replace").splitlines()
         if done.returncode != 0 or not lines:
             stderr = done.stderr.decode("utf-8", "replace").strip()
-            why = stderr.splitlines()[-1] if stderr else "it stderr nothing"
+            why = stderr.splitlines()[-1] if stderr else "it printed no error"
             what = f"{self.name} ended its process with code {done.returncode}: {why}."
             raise Problem(what, "Raise an exception instead of ending the process.", stderr)
         answer: dict[str, Any] = json.loads(lines[-1])

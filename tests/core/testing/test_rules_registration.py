@@ -96,7 +96,7 @@ def test_what_does_not_load_is_not_looked_at_further(site):
 def test_a_process_that_registration_ends_is_reported(site):
     # Not in the process of the test, for nothing can catch it.
     checked = installed(site, "dying", "import os, sys\nif 'pytest' not in sys.modules: os._exit(5)")
-    assert "code 5" in checked.only("dying-plugin", "imports").message
+    assert "code 5: it printed no error." in checked.only("dying-plugin", "imports").message
 
 
 def test_a_local_file_may_define_its_classes_in_itself(check_source):
