@@ -32,7 +32,7 @@ def test_a_run_has_rarer_collections_and_ends_as_it_began(run, make_test, make_s
         return "yes"
 
     run(make_test(3), make_sut(answer))
-    assert seen == [(10_000, 11, 12)] * 3
+    assert seen == [(50_000, 11, 12)] * 3
     assert gc.get_threshold() == _BEFORE
 
 
@@ -76,8 +76,8 @@ def test_what_failed_calls_hold_is_freed_at_once(run, make_test, make_sut, make_
 def test_the_last_of_several_runs_puts_the_threshold_back():
     with rarer_collections():
         with rarer_collections():
-            assert gc.get_threshold()[0] == 10_000
-        assert gc.get_threshold()[0] == 10_000
+            assert gc.get_threshold()[0] == 50_000
+        assert gc.get_threshold()[0] == 50_000
     assert gc.get_threshold() == _BEFORE
 
 
@@ -87,7 +87,7 @@ def test_a_run_that_fails_puts_the_threshold_back():
     assert gc.get_threshold() == _BEFORE
 
 
-@pytest.mark.parametrize("own", [0, 10_000, 50_000])
+@pytest.mark.parametrize("own", [0, 50_000, 200_000])
 def test_who_wants_fewer_collections_or_none_keeps_that(own):
     gc.set_threshold(own, 11, 12)
     with rarer_collections():
