@@ -11,7 +11,7 @@ from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import SourceRow, table_of_bytes
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.wording.phrases import quoted
+from modelgauge.wording.phrases import a_thing, quoted
 
 _HOW_TO_WRITE = (
     "Write a prompt and its response a line, as a JSON object, or as CSV with commas and doubled quotes, in UTF-8: "
@@ -99,10 +99,6 @@ def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
     if value is None and is_cell:
         return ""
     if not isinstance(value, str) or not is_exact(value):
-        what = (
-            "not a text that UTF-8 can hold"
-            if isinstance(value, str)
-            else f"{type(value).__name__}, not text"
-        )
+        what = "not a text that UTF-8 can hold" if isinstance(value, str) else f"{a_thing(value)}, not a text"
         raise InputFileError(f"{row.place}: '{column}' is {what}.", fix="Write it as a JSON string.")
     return value

@@ -22,8 +22,8 @@ def a_class(kind: type) -> str:
 
 
 def a_thing(value: object) -> str:
-    """What kind of object a value is."""
-    return a_class(type(value))
+    """What kind of object a value is; None is itself."""
+    return "None" if value is None else a_class(type(value))
 
 
 def capitalized(text: str) -> str:

@@ -31,7 +31,7 @@ def test_numbers_of_all_kinds_become_floats(value):
     ("value", "said"),
     [
         ("1", "a str, not a number"),
-        (None, "a NoneType, not a number"),
+        (None, "None, not a number"),
         ([1.0], "a list, not a number"),
         (1j, "a complex, not a number"),
         (float("nan"), "is nan"),

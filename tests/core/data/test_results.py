@@ -67,12 +67,12 @@ def test_results_become_numbers_estimates_and_groups(raw, expected):
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (None, "returned a NoneType"),
+        (None, "returned None"),
         (0.5, "returned a float"),
         (HALF, "returned an Estimate"),
         ([("a", 1)], "returned a list"),
         ({"a": "x"}, "'a' is a str"),
-        ({"a": None}, "'a' is a NoneType"),
+        ({"a": None}, "'a' is None"),
         ({"a": float("nan")}, "'a' is nan"),
         ({"g": {"x": np.inf}}, "'g.x' is inf"),
         ({"g": {"x": {"y": 1}}}, "'g.x' is a dict"),

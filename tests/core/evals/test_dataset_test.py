@@ -428,7 +428,7 @@ def test_goldens_are_a_data_set_without_one(match):
     ("dataset", "told"),
     [
         ("g.csv", r"EvaluationDataset\.from_file\('g\.csv'\)"),
-        (None, "got a NoneType"),
+        (None, "got None"),
         ([5], "nor a list of goldens"),
     ],
 )

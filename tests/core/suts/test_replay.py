@@ -102,8 +102,8 @@ def test_other_columns(tmp_path):
         ("a.jsonl", '{"prompt": "p", "response": "r"}\n{"prompt": ', "line 2: this is not JSON"),
         ("a.jsonl", '["prompt"]', "line 1: this is of type list; each row must be one object"),
         ("a.jsonl", "[" * 100_000, "line 1: this is not JSON"),
-        ("a.jsonl", '{"prompt": "p", "response": null}', "line 1: 'response' is NoneType, not text"),
-        ("a.jsonl", '{"prompt": 5, "response": "r"}', "line 1: 'prompt' is int, not text"),
+        ("a.jsonl", '{"prompt": "p", "response": null}', "line 1: 'response' is None, not a text"),
+        ("a.jsonl", '{"prompt": 5, "response": "r"}', "line 1: 'prompt' is an int, not a text"),
         ("a.jsonl", '{"prompt": "p", "response": "\\ud800"}', "line 1: 'response' is not a text that UTF-8"),
         ("a.csv", "prompt,response\np,r\np\n", "line 3 has 1 cell, and the first line names 2 columns"),
         (

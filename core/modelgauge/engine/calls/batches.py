@@ -9,7 +9,7 @@ from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.loop.together import settle
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import a_thing, counted
 
 _PATIENCE = 0.02
 
@@ -61,9 +61,7 @@ class BatchCollector:
                 responses = await self._deadlines.within(self._seconds, responses)
             if not isinstance(responses, list) or len(responses) != len(requests):
                 got = (
-                    counted(len(responses), "response")
-                    if isinstance(responses, list)
-                    else type(responses).__name__
+                    counted(len(responses), "response") if isinstance(responses, list) else a_thing(responses)
                 )
                 raise InvalidResponseError(  # noqa: TRY301  raised for each request of the batch, as any failure is
                     f"evaluate_batch of '{self._sut.uid}' returned {got} for {counted(len(requests), 'request')}.",

@@ -55,8 +55,15 @@ def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[Numbe
     """The author's items, checked and with their ids.
 
     Raises:
-        DefinitionError: something in the iterable is no `TestItem`.
+        DefinitionError: it is no iterable, or something in it is no `TestItem`.
     """
+    try:
+        items = iter(items)
+    except TypeError as error:
+        raise DefinitionError(
+            f"make_test_items of '{test_uid}' returned {a_thing(items)}.",
+            fix="Return a list of TestItem objects, or yield them: TestItem([prompt, …], context=…).",
+        ) from error
     for index, item in zip(count(), items, strict=False):
         if not isinstance(item, TestItem):
             raise DefinitionError(
