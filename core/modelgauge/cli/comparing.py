@@ -62,7 +62,7 @@ gate_options = together(
     click.option(
         "--fail-if",
         multiple=True,
-        callback=parsed_by("modelgauge.data.conditions:Condition"),
+        callback=parsed_by("modelgauge.runs.conditions:Condition"),
         metavar="CONDITION",
         help='Exit with 1 if this holds for a candidate over the paired items: "accuracy < 0.9"; repeatable.',
     ),

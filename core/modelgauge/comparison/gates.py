@@ -6,9 +6,9 @@ from typing import Self
 
 from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
 from modelgauge.data.base import Frozen, Text
-from modelgauge.data.conditions import Condition
 from modelgauge.data.figures import exact, figure, p_phrase
 from modelgauge.errors import InvalidOptionError
+from modelgauge.runs.conditions import Condition
 from modelgauge.wording.phrases import counted
 
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from modelgauge.api import Runner
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.readable import is_stream, shown
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import as_asked, prompt_of
@@ -33,6 +32,7 @@ from modelgauge.evals.given_test import AnsweredCase, Component
 from modelgauge.evals.inputs import metrics_of
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import NO_OUTPUT, Origin, case_of, check_case
+from modelgauge.observe.readable import is_stream, shown
 from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, Use, as_text, observation_of
 
 App: TypeAlias = Callable[[str], Any]

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
-from modelgauge.data.readable import error_text, shown, shown_parts
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.observe.readable import error_text, shown, shown_parts
 
 _MARK = "__modelgauge_observation__"
 

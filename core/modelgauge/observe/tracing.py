@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 from contextvars import copy_context
 from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
-from modelgauge.data.readable import shown, shown_parts
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
+from modelgauge.observe.readable import shown, shown_parts
 from modelgauge.observe.spans import Observation, OpenSpan, Recording, Updatable, current_span, inside, marked
 from modelgauge.wording.did_you_mean import closest, known_names
 from modelgauge.wording.phrases import a_thing

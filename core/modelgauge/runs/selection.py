@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelgauge.data.conditions import Condition, check_known
 from modelgauge.data.item_records import ItemRecord, outcome_of
 from modelgauge.errors import UnknownNameError
+from modelgauge.runs.conditions import Condition, check_known
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 

@@ -5,8 +5,8 @@ from comparisons import cannot_tell, comparison, row, unpaired, worse
 
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.result import MacroComparison, MarginTest
-from modelgauge.data.conditions import Condition
 from modelgauge.errors import InvalidOptionError
+from modelgauge.runs.conditions import Condition
 
 
 def outcomes(gates, *rows, **other):

@@ -6,10 +6,10 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.cli.main import cli
-from modelgauge.data.conditions import Condition
 from modelgauge.data.item_records import outcome_of
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.runs.conditions import Condition
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.selection import Selection
 from modelgauge.testing import FakeSUT, FakeTest

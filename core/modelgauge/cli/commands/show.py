@@ -59,7 +59,7 @@ _MOST_OF_A_CONTEXT = 500
         "--where",
         "conditions",
         multiple=True,
-        callback=parsed_by("modelgauge.data.conditions:Condition"),
+        callback=parsed_by("modelgauge.runs.conditions:Condition"),
         metavar="CONDITION",
         help='Show the items for which this holds: "accuracy == 0"; repeatable.',
     ),

@@ -13,10 +13,10 @@ from markdown_it import MarkdownIt
 
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.result import Comparison, Differing, FlippedItem
-from modelgauge.data.conditions import Condition
 from modelgauge.reports.comparisons.as_json import comparison_as_json
 from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
 from modelgauge.reports.comparisons.junit import junit_xml
+from modelgauge.runs.conditions import Condition
 
 FIXED = ["schema_version", "baseline", "family", "comparisons", "differs", "flips"]
 FIXED_OF_ROW = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.conditions import Condition
 from modelgauge.errors import InvalidOptionError
+from modelgauge.runs.conditions import Condition
 
 OPERATORS = {
     "<": operator.lt,

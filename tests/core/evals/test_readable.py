@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from modelgauge.data.readable import error_text, is_stream, shown, shown_parts
+from modelgauge.observe.readable import error_text, is_stream, shown, shown_parts
 
 
 @dataclass
