@@ -305,8 +305,12 @@ def _problem(line: ErrorDetails) -> str:
         return f"unknown field '{where}'"
     if line["type"] == "missing":
         return f"'{where}' is missing"
-    got = f", not of type {type(line['input']).__name__}" if line["type"].endswith("_type") else ""
-    return f"{where}: {line['msg']}{got}" if where else f"{line['msg']}{got}"
+    what = line["msg"]
+    if line["type"] == "string_unicode":
+        what = "the text holds a lone surrogate, which UTF-8 cannot hold"
+    elif line["type"].endswith("_type"):
+        what += f", not of type {type(line['input']).__name__}"
+    return f"{where}: {what}" if where else what
 
 
 def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:

@@ -86,6 +86,11 @@ def test_a_mistake_inside_names_the_place_and_the_fields_there():
     assert error.fix == "The fields are: role, text."
 
 
+def test_a_lone_surrogate_is_called_so():
+    error = refused(lambda: PromptWithContext("a\ud800"))
+    assert "text: the text holds a lone surrogate" in error.problem
+
+
 def test_a_mistake_in_a_prompt_is_reported_for_its_own_kind_only():
     error = refused(lambda: PromptWithContext({"messages": [{"role": "nobody", "text": "a"}]}))
     assert "prompt.messages.0.role" in error.problem
