@@ -233,6 +233,7 @@ def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
         UsageError: a gate has no baseline.
         RecordError: there is no such run.
     """
+    # As they were given: what makes gates of them imports all that compares, which few runs need.
     demanded, options = _taken(given, _OF_GATES), _taken(given, _OF_BASELINE)
     name, output_format = given.pop("baseline"), given.pop("output_format")
     for_github = output_format != FORMATS[0]

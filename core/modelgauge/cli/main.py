@@ -110,9 +110,9 @@ def cli() -> None:
 
 def main() -> None:
     """What the `modelgauge` command runs; ends the process with an exit code of its own."""
-    # A command imports much and makes little garbage: searching it for cycles, and once more at the end of the
-    # interpreter, is a quarter of a small run's processor time.
-    gc.set_threshold(50_000, *gc.get_threshold()[1:])
+    # A command imports much and makes little garbage: to search it for cycles, and once more at the interpreter's end,
+    # takes a quarter of a small run's processor time. As often as in runs: see `rarer_collections`.
+    gc.set_threshold(20_000, *gc.get_threshold()[1:])
     # Closed by `>&-`, say. A file that is opened first would be the process's stdout, and get what is printed there.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

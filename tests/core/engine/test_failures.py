@@ -268,14 +268,18 @@ def test_items_before_an_error_of_make_test_items_are_kept(make_test, make_sut, 
     torn, missing = make_test(items, "torn"), make_test(nothing, "missing")
     stray = make_test(lambda: iter([TestItem(["one"]), "two"]), "stray")
     forgotten = make_test(lambda: None, "forgotten")
+    indexed = make_test(
+        type("Rows", (), {"__getitem__": lambda self, place: [TestItem(["one"])][place]}), "indexed"
+    )
     fine = make_test(3, "fine")
-    records = runner().run([torn, missing, stray, forgotten, fine], [make_sut()])
-    assert [accounted(record).counts.scored for record in records] == [2, 0, 1, 0, 3]
+    records = runner().run([torn, missing, stray, forgotten, indexed, fine], [make_sut()])
+    assert [accounted(record).counts.scored for record in records] == [2, 0, 1, 0, 1, 3]
     assert [record.failure and (record.failure.stage, record.failure.error_type) for record in records] == [
         ("items", "OSError"),
         ("items", "OSError"),
         ("items", "DefinitionError"),
         ("items", "DefinitionError"),
+        None,
         None,
     ]
     assert records[0].result["right"].n == 2

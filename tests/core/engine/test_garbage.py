@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from modelgauge import FunctionSUT
+from modelgauge.cli.main import main
 from modelgauge.engine.loop import stalls as garbage
 from modelgauge.engine.loop.stalls import rarer_collections
 
@@ -32,7 +33,7 @@ def test_a_run_has_rarer_collections_and_ends_as_it_began(run, make_test, make_s
         return "yes"
 
     run(make_test(3), make_sut(answer))
-    assert seen == [(50_000, 11, 12)] * 3
+    assert seen == [(20_000, 11, 12)] * 3
     assert gc.get_threshold() == _BEFORE
 
 
@@ -76,8 +77,8 @@ def test_what_failed_calls_hold_is_freed_at_once(run, make_test, make_sut, make_
 def test_the_last_of_several_runs_puts_the_threshold_back():
     with rarer_collections():
         with rarer_collections():
-            assert gc.get_threshold()[0] == 50_000
-        assert gc.get_threshold()[0] == 50_000
+            assert gc.get_threshold()[0] == 20_000
+        assert gc.get_threshold()[0] == 20_000
     assert gc.get_threshold() == _BEFORE
 
 
@@ -87,7 +88,7 @@ def test_a_run_that_fails_puts_the_threshold_back():
     assert gc.get_threshold() == _BEFORE
 
 
-@pytest.mark.parametrize("own", [0, 50_000, 200_000])
+@pytest.mark.parametrize("own", [0, 20_000, 50_000])
 def test_who_wants_fewer_collections_or_none_keeps_that(own):
     gc.set_threshold(own, 11, 12)
     with rarer_collections():
@@ -95,8 +96,17 @@ def test_who_wants_fewer_collections_or_none_keeps_that(own):
     assert gc.get_threshold() == (own, 11, 12)
 
 
-@pytest.mark.parametrize("own", [0, 300, 20_000])
+@pytest.mark.parametrize("own", [0, 300, 30_000])
 def test_a_threshold_that_is_set_meanwhile_stays(own):
     with rarer_collections():
         gc.set_threshold(own, 1, 2)
     assert gc.get_threshold() == (own, 1, 2)
+
+
+def test_a_command_has_as_rare_collections_and_none_at_its_end(monkeypatch, capsys):
+    freezes = []
+    monkeypatch.setattr(gc, "freeze", lambda: freezes.append(gc.get_threshold()))
+    monkeypatch.setattr("sys.argv", ["modelgauge", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert freezes == [(garbage._YOUNG, 11, 12)]

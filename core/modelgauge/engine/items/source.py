@@ -51,19 +51,17 @@ class NumberedItem:
     item: TestItem
 
 
-def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[NumberedItem]:
-    """The author's items, checked and with their ids.
+def numbered(items: Any, ids: Ids, test_uid: str) -> Iterator[NumberedItem]:
+    """What an author gave as items, checked and with their ids.
 
     Raises:
         DefinitionError: it is no iterable, or something in it is no `TestItem`.
     """
-    try:
-        items = iter(items)
-    except TypeError as error:
+    if not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
         raise DefinitionError(
             f"make_test_items of '{test_uid}' returned {a_thing(items)}.",
             fix="Return a list of TestItem objects, or yield them: TestItem([prompt, …], context=…).",
-        ) from error
+        )
     for index, item in zip(count(), items, strict=False):
         if not isinstance(item, TestItem):
             raise DefinitionError(

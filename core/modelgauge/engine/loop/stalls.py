@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_YOUNG = 50_000
+_YOUNG = 20_000
 _lock = threading.Lock()
 _runs = 0
 _before = 0
