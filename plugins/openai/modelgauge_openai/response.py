@@ -130,8 +130,11 @@ def _texts(content: Any) -> str:
 
 def _values(parts: Any, kind: str, key: str = "") -> list[str]:
     """The texts in parts of one type, which stand under the type's own name or another key."""
-    parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return [_texts(part.get(key or kind)) for part in parts if part.get("type") == kind]
+    if not isinstance(parts, list):
+        return []
+    return [
+        _texts(part.get(key or kind)) for part in parts if isinstance(part, dict) and part.get("type") == kind
+    ]
 
 
 def _reasoning(message: protocol.Answer) -> str | None:
