@@ -194,14 +194,14 @@ _ANSWERER_LACKS = {
     "app": (
         "which the app did not say of {case}",
         (
-            "Let it say so: update_current_trace({name}=…) in the observed function. Where that is not called (a "
+            "Let it say so: update_current_trace({name}=…) in the observed function. If that is not called (for a "
             "cached answer, say), return SUTCompletion(text, {where})."
         ),
     ),
     "item": (
         "which the SUT did not say of {case}",
         (
-            "Let the SUT say it: SUTCompletion(text, {where}); where its function is observed, "
+            "Let the SUT say it: SUTCompletion(text, {where}); if its function is observed, "
             "update_current_trace({name}=…)."
         ),
     ),

@@ -337,7 +337,7 @@ class OriginalRun:
             objects = "test=…" if function == "rescore" else "test=…, sut=…"
             raise RecordError(
                 f"Run {self.folder.run_id}: {error.problem}",
-                fix=f"{error.fix} Where it was an object of your own code, give it again, in Python: "
+                fix=f"{error.fix} If it was an object of your own code, give it again, in Python: "
                 f"modelgauge.{function}('{self.folder.run_id}', {objects})",
             ) from None
 

@@ -45,8 +45,8 @@ def check_names(run: OriginalRun, names: Names, verb: str, command: str = "") ->
         own_command = f"modelgauge {verb} {shlex.quote(str(folder.path))}"
         again = f"{command or own_command} {_options(option for *option, _ in needed)}"
         raise RecordError(
-            f"{whose}, and names {lacking}: that is not used unasked.",
-            fix=f"Where you trust what it names, name it again:\n  {again}{trust}",
+            f"{whose}. It names {lacking}: this is used only if you give it yourself.",
+            fix=f"If you trust what it names, give it again:\n  {again}{trust}",
         )
 
 

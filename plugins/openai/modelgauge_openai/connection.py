@@ -215,7 +215,7 @@ class Connection:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return ChatError(
                 problem,
-                fix="Check base_url, and that the server runs. Where it does, it accepts no more connections at once: "
+                fix="Check base_url, and that the server runs. If it does, it accepts no more connections at once: "
                 "lower --concurrency.",
                 verdict=Retry(rate_limited=True, unreachable=True),
             )

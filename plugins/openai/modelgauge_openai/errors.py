@@ -68,9 +68,9 @@ _FIX_BY_FINAL_WORDS = (  # of errors that no further call changes, with any stat
         _CHECK_MODEL,
     ),
 )
-_NO_LOGPROBS = "Where the model has no log-probabilities, say so in its name: ?logprobs=false"
+_NO_LOGPROBS = "If the model has no log-probabilities, say so in its name: ?logprobs=false"
 _NO_SCHEMA = (
-    "Where the model has no structured output, say so in its name: ?structured_output=false. Where it only "
+    "If the model has no structured output, say so in its name: ?structured_output=false. If it only "
     "refuses the response_schema, change that."
 )
 _OTHER_LIMIT = (
@@ -311,7 +311,7 @@ def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
     if first["type"] == "json_invalid":
         return ChatError(
             f"{url} answered with {len(body):,} bytes that are no whole JSON ({first['msg']}): {start}.",
-            fix=f"Where it happens again and again, check base_url: it ends where {PATH} begins.",
+            fix=f"If it happens again and again, check base_url: it ends where {PATH} begins.",
             verdict=Retry(),
         )
     where = ".".join(str(part) for part in first["loc"])

@@ -62,7 +62,7 @@ def test_what_is_unpacked_is_nobodys_own_run(run, bundled, tmp_path):
     assert "signature" in run.read_manifest()
     assert "signature" not in json.loads(path.read_text(encoding="utf-8"))
     edit_json(path, lambda manifest: manifest["inputs"].update(judge="acme/judge"))
-    with pytest.raises(RecordError, match="is not known to be your own, and names --judge acme/judge"):
+    with pytest.raises(RecordError, match=r"is not known to be your own\. It names --judge acme/judge"):
         rescore(path.parent, plugins=Plugins(), test=Questions("questions"))
 
 

@@ -28,7 +28,7 @@ def test_a_run_goes_to_a_colleague_and_is_measured_again(run, judged, here, monk
     assert "\norigin  a bundle, so it is not known to be your own run\n" in shown
     asked = run("rescore", folder, plugin=False)
     assert asked.code == 2
-    assert "is not known to be your own, and names --plugin" in asked.err
+    assert "is not known to be your own. It names --plugin" in asked.err
     again = run("rescore", folder, "--max-calls", "0")
     assert again.code == 0
     assert "origin" not in again.out  # the new run is one's own

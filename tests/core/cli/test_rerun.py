@@ -195,7 +195,7 @@ def test_a_folder_from_elsewhere_runs_no_code_unasked(run, stranger, command):
     ):
         refused = run(command, str(folder), *given, plugin=False)
         assert refused.code == 2
-        assert f"is not known to be your own, and names --plugin {theirs}" in refused.err
+        assert f"is not known to be your own. It names --plugin {theirs}" in refused.err
         assert f"\n  modelgauge {command} {folder} --plugin {theirs}" in refused.err
         assert not mark.exists()
     assert sorted(folder.parent.parent.rglob("*")) == before

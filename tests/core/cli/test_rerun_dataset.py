@@ -95,7 +95,7 @@ def test_of_a_run_from_elsewhere_no_name_is_used_unasked(run, here, killed, comm
         given += ["--test", "bad"] if lacking == "--dataset" and command == "resume" else []
         refused = run(command, killed.name, *given, plugin=False)
         assert refused.code == 2
-        assert f"and names {lacking} " in refused.err
+        assert f"It names {lacking} " in refused.err
         (line,) = (line for line in refused.err.splitlines() if line.startswith(f"  modelgauge {command} "))
         assert all(f" {name} " in line for name in whole)
     ended = run(command, killed.name, *[part for pair in whole.items() for part in pair], plugin=False)

@@ -73,7 +73,7 @@ def giving_its_case(metric):
             app_with(CONTEXT),
             (
                 "needs 'retrieval_context', which the app did not say of 'q'. Let it say so: "
-                "update_current_trace(retrieval_context=…) in the observed function. Where that is not called (a "
+                "update_current_trace(retrieval_context=…) in the observed function. If that is not called (for a "
                 'cached answer, say), return SUTCompletion(text, metadata={"retrieval_context": …}).'
             ),
         ),

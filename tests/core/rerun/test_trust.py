@@ -52,7 +52,7 @@ def lacking(folder, names, verb):
     try:
         check_names(OriginalRun(folder), names, verb)
     except RecordError as error:
-        return re.search(r"and names (.*): that is not used unasked", error.problem)[1]
+        return re.search(r"It names (.*): this is used only", error.problem)[1]
     return ""
 
 
@@ -109,10 +109,10 @@ def test_what_to_do_with_a_strangers_run_is_told(run_of):
     with pytest.raises(RecordError) as caught:
         check_names(OriginalRun(run), Names(test="sums?x=1"), "resume")
     assert caught.value.problem == (
-        "Run a run is not known to be your own, and names --sut adder: that is not used unasked."
+        "Run a run is not known to be your own. It names --sut adder: this is used only if you give it yourself."
     )
     assert caught.value.fix.splitlines() == [
-        "Where you trust what it names, name it again:",
+        "If you trust what it names, give it again:",
         f"  modelgauge resume '{run.path}' --sut adder --test 'sums?x=1'",
         "To trust all that lies there:",
         f"  export MODELGAUGE_TRUSTED='{run.path.resolve()}'",

@@ -70,7 +70,7 @@ ITEMS = RecordTable(
         Column("error_type", "text", "the class of the exception"),
         Column("message", "text", "what the exception says"),
         Column("traceback", "text", "where it was raised"),
-        Column("failed_repeats", "integer", "its repeats that failed, where the others scored it"),
+        Column("failed_repeats", "integer", "its repeats that failed, if the others scored it"),
         Column("redacted", "boolean", "whether a secret was taken out of its answers"),
     ),
     rows_of_item=_item_rows,
@@ -248,7 +248,7 @@ def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
 
 REPEAT_MEASUREMENTS = RecordTable(
     "repeat_measurements",
-    "a measurement of a repeat, where each prompt was asked several times",
+    "a measurement of a repeat, if each prompt was asked several times",
     4,
     (
         *_OF_ITEM,

@@ -116,7 +116,7 @@ def note_kept_answer(target: Target, error: Exception) -> None:
         return
     note = (
         "The answer is kept in the cache: with a corrected translate_response, the same command reads it there and "
-        f"pays nothing. Where the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
+        f"pays nothing. If the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
     )
     add_note(error, note)
 
