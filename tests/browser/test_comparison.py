@@ -217,7 +217,7 @@ def test_runs_that_are_not_compared_are_named_first_and_stand_above_the_items(re
     others = [(_test(f"other_{place}"), NEW) for place in range(5)]
     page = visit(report((_test(), OLD), (_test(), NEW), *others))
     assert page.title() == "Is new better than old on counting? And 5 more runs"
-    said = page.get_by_text("On this page too, not compared")
+    said = page.get_by_text("Also on this page, but not compared")
     assert said.inner_text().endswith("5 more runs of other_0, other_1, other_2 and 2 more tests.")
     runs = page.get_by_role("region", name="All runs")
     assert said.bounding_box()["y"] < page.get_by_role("region", name="Differences").first.bounding_box()["y"]

@@ -72,7 +72,7 @@ def test_items_are_searched_filtered_and_sorted_and_the_address_says_so(page):
     assert page.locator("select[name=sort]").input_value() == "length>"
     page.locator("select[name=show]").select_option("failed")
     assert _listed(page) == "0 of 30"
-    assert "No item is like this." in page.locator(".table").inner_text()
+    assert "No item matches." in page.locator(".table").inner_text()
 
 
 def test_whole_texts_are_searched(report, visit):

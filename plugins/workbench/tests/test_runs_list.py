@@ -95,7 +95,7 @@ def test_tags_and_notes_are_edited_in_the_list_by_keyboard_and_undone(visit, wor
     assert "red ones" in row.inner_text()
     check_looks(page)
     page.keyboard.press("e")  # of the row that was saved, which has the focus
-    assert page.get_by_label("Tags, parted by commas").first.input_value().startswith("ripe, <script>")
+    assert page.get_by_label("Tags, separated by commas").first.input_value().startswith("ripe, <script>")
     page.keyboard.press("Escape")
     with page.expect_navigation(url="**/runs?*noted=*"):
         page.keyboard.press("u")

@@ -78,7 +78,7 @@ export function showDraft(place, { time, base, list, since }, restore, discard) 
   const what = [counted(changed, "row"), ...(gone ? [`${counted(gone, "deleted row")}`] : [])].join(" and ");
   const of = base ? `of version ${base.number}` : "of no version yet";
   const later = since ? ` Version ${since.number}${since.author ? ` by ${since.author}` : ""} was saved since: you see both before anything is saved.` : "";
-  const line = place.appendChild(made("p", `This browser has unsaved edits ${of}, from ${new Date(time).toLocaleString()}: ${what}. Another window may still be at them.${later} `));
+  const line = place.appendChild(made("p", `This browser has unsaved edits ${of}, from ${new Date(time).toLocaleString()}: ${what}. Another window may still have them open.${later} `));
   const again = button("restore your unsaved edits", async () => (await restore()) && line.remove());
   line.append(again, " ", button("discard", () => {
     const back = discard();

@@ -104,7 +104,7 @@ class Items {
     };
     const rows = [];
     for (let at = first; at < last; at += 1) rows.push(this.row(this.listed[at], at));
-    const empty = this.listed.length ? [] : [make("tr", {}, make("td", { colSpan: 1 + this.model.columns.length }, "No item is like this."))];
+    const empty = this.listed.length ? [] : [make("tr", {}, make("td", { colSpan: 1 + this.model.columns.length }, "No item matches."))];
     this.body.replaceChildren(room(first), ...rows, ...empty, room(this.listed.length - last));
   }
 
