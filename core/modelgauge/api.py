@@ -377,8 +377,8 @@ def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
     if objects:
         raise UsageError(
             f"Workers make objects by their names, and {objects[0]!r} was given as an object.",
-            fix="Register it in a file, and name that: --plugin FILE (in Python "
-            'settings=load_settings(plugins=["FILE"])); then give its name. Or leave out executor and workers.',
+            fix="Register it in a file, and give its name with --plugin FILE (in Python settings="
+            'modelgauge.config.settings.load_settings(plugins=["FILE"])). Or leave out executor and workers.',
         )
 
 

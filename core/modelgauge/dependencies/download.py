@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from modelgauge.dependencies.sources import Patience, Progress
+from modelgauge.dependencies.safety import Patience, Progress
 from modelgauge.errors import DownloadError
 from modelgauge.wording.phrases import counted
 

@@ -24,8 +24,8 @@ from modelgauge.dependencies.layout import (
     content_digest,
     content_size,
 )
-from modelgauge.dependencies.safety import file_name
-from modelgauge.dependencies.sources import ExternalData, Progress
+from modelgauge.dependencies.safety import Progress, file_name
+from modelgauge.dependencies.sources import ExternalData
 from modelgauge.dependencies.unpack import UnpackSteps, apply_steps, zstd_module
 from modelgauge.errors import (
     ChecksumError,

@@ -1,5 +1,5 @@
-"""Safety of foreign data: names that are safe on every system, limits of what an archive may unpack to, and the
-folder that is written.
+"""Safety of foreign data: names that are safe on every system, limits of a download and of what an archive may unpack
+to, and the folder that is written.
 
 The rules for names are Windows's, macOS's and Linux's together, so that an archive unpacks alike everywhere or nowhere.
 Only new plain files and folders are ever made here, by exclusive creation: no links, no modes, no overwriting.
@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TypeAlias
 
 from modelgauge.errors import DefinitionError, UnsafeArchiveError
 
@@ -98,6 +99,42 @@ def file_name(name: str) -> str:
 def is_sha256(text: str) -> bool:
     """Whether it is written as a version is: 64 hexadecimal digits in lower case."""
     return _SHA256.fullmatch(text) is not None
+
+
+# --- downloads -------------------------------------------------------------------------------------------------------
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Called as a fetch goes on, with the bytes so far and the bytes in all (None while unknown)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a download may take to fail.
+
+    Args:
+        timeout: seconds to connect, seconds until all headers are there, and seconds without a single byte.
+        stall_seconds: a window of time, in seconds, in which at least `stall_bytes` must come.
+        stall_bytes: see `stall_seconds`.
+        tries: attempts in all; only failures that can pass are tried again.
+        backoff: seconds before the second try, doubled before each further try; may be 0.
+
+    Raises:
+        DefinitionError: a value is negative, or is 0 where 0 is not allowed.
+    """
+
+    timeout: float = 30.0
+    stall_seconds: float = 60.0
+    stall_bytes: int = 1 << 14
+    tries: int = 3
+    backoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
+        for name, least in at_least.items():
+            value = getattr(self, name)
+            if not value >= least:
+                fix = f"Give at least {least:g}."
+                raise DefinitionError(f"Patience({name}={value!r}) is too small.", fix=fix)
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------

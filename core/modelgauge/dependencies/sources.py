@@ -8,49 +8,22 @@ import importlib.resources
 import shutil
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
-from modelgauge.dependencies.safety import UnpackLimits, file_name, is_sha256, unsafe_part
+from modelgauge.dependencies.safety import (
+    Patience,
+    Progress,
+    UnpackLimits,
+    file_name,
+    is_sha256,
+    unsafe_part,
+)
 from modelgauge.dependencies.unpack import Archive, Compression, UnpackSteps
 from modelgauge.errors import DefinitionError, DependencyMissingError
 from modelgauge.wording.did_you_mean import did_you_mean
 
 _ALIASES = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "tgz": "tar", "tar.gz": "tar", "targz": "tar"}
-Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called as a fetch goes on, with the bytes so far and the bytes in all (None while unknown)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a download may take to fail.
-
-    Args:
-        timeout: seconds to connect, seconds until all headers are there, and seconds without a single byte.
-        stall_seconds: a window of time, in seconds, in which at least `stall_bytes` must come.
-        stall_bytes: see `stall_seconds`.
-        tries: attempts in all; only failures that can pass are tried again.
-        backoff: seconds before the second try, doubled before each further try; may be 0.
-
-    Raises:
-        DefinitionError: a value is negative, or is 0 where 0 is not allowed.
-    """
-
-    timeout: float = 30.0
-    stall_seconds: float = 60.0
-    stall_bytes: int = 1 << 14
-    tries: int = 3
-    backoff: float = 1.0
-
-    def __post_init__(self) -> None:
-        at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
-        for name, least in at_least.items():
-            value = getattr(self, name)
-            if not value >= least:
-                fix = f"Give at least {least:g}."
-                raise DefinitionError(f"Patience({name}={value!r}) is too small.", fix=fix)
 
 
 class ExternalData(ABC):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from modelgauge.dependencies.download import _SafeRedirects, download
-from modelgauge.dependencies.sources import Patience
+from modelgauge.dependencies.safety import Patience
 from modelgauge.errors import DefinitionError, DownloadError
 
 HASTY = Patience(timeout=5, tries=3, backoff=0)

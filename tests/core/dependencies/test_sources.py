@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge.dependencies.safety import UnpackLimits
-from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, Patience, WebData
+from modelgauge.dependencies.safety import Patience, UnpackLimits
+from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, WebData
 from modelgauge.errors import DefinitionError, DependencyMissingError
 
 SHA = "ab" * 32

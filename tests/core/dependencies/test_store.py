@@ -12,7 +12,8 @@ import time
 import pytest
 from archives import files_in, sha, tar_gz
 
-from modelgauge.dependencies.sources import LocalData, Patience, WebData
+from modelgauge.dependencies.safety import Patience
+from modelgauge.dependencies.sources import LocalData, WebData
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import (
     ChecksumError,
