@@ -12,6 +12,7 @@ from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError, InvalidOptionError, ModelGaugeError
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.first_party import how_to_install
 
 GROUP = "modelgauge.caches"
 """The group of entry points that announce classes of caches, each under the scheme of its URLs."""
@@ -37,8 +38,8 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
     if scheme not in known:
         raise InvalidOptionError(
             f"No plugin knows caches at {scheme}://.",
-            fix=f"{did_you_mean(scheme, known)}Known: {', '.join(sorted(known)) or 'none'}. Install a plugin: "
-            "pip install modelgauge-plugin-postgresql or modelgauge-plugin-redis.",
+            fix=f"{did_you_mean(scheme, known)}Known: {', '.join(sorted(known)) or 'none'}. "
+            f"{how_to_install('cache', scheme)}".rstrip(),
         )
     try:
         made = known[scheme].load()

@@ -26,6 +26,7 @@ from modelgauge.cli.streams import logging_to_stderr
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.first_party import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,7 +120,8 @@ class LazyGroup(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
-            ctx.fail(f"There is no command {name!r}. {did_you_mean(name, known)}".rstrip())
+            fix = f"{did_you_mean(name, known)}{how_to_install('command', name)}"
+            ctx.fail(f"There is no command {name!r}. {fix}".rstrip())
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:

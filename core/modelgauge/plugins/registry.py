@@ -7,13 +7,14 @@ of names is in `names.py`, making an object in `construction.py`, finding plugin
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.import_by_name import check_target
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
 from modelgauge.plugins.construction import Kind, Registered, Resolved
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.first_party import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,28 +23,6 @@ if TYPE_CHECKING:
     from modelgauge.plugins.construction import Servers
 
 KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
-
-
-class FirstParty(NamedTuple):
-    """Names of a first-party plugin, and its folder in a checkout: so that an error can say how to install it."""
-
-    kind: Kind
-    prefix: str
-    folder: str
-
-    @property
-    def distribution(self) -> str:
-        return f"modelgauge-plugin-{self.folder.rpartition('/')[2].replace('_', '-')}"
-
-
-FIRST_PARTY = (
-    FirstParty("test", "demo_", "demo_plugins/demo_tests"),
-    FirstParty("sut", "demo_", "demo_plugins/demo_suts"),
-    FirstParty("annotator", "demo_", "demo_plugins/demo_annotators"),
-    FirstParty("test", "bbh", "plugins/standard_tests"),
-    FirstParty("test", "gsm8k", "plugins/standard_tests"),
-    FirstParty("sut", "openai/", "plugins/openai"),
-)
 
 
 class Register:
@@ -304,15 +283,7 @@ class Registry:
             suggestion = (
                 f"For a provider's, write PROVIDER/{base}; the providers are: {', '.join(self.providers)}. "
             )
-        fixes = [suggestion]
-        owner = next(
-            (each for each in FIRST_PARTY if each.kind == self.kind and base.startswith(each.prefix)), None
-        )
-        if owner and owner.distribution not in {entry.distribution for entry in self}:
-            fixes.append(
-                f"It may be in {owner.distribution}, which is not installed: `pip install . ./{owner.folder}` "
-                "in a checkout of ModelGauge. "
-            )
+        fixes = [suggestion, how_to_install(self.kind, base)]
         if self._failed_plugins:
             names = ", ".join(self._failed_plugins)
             fixes.append(f"Plugins that could not be loaded: {names} (`modelgauge plugins` says why). ")

@@ -19,7 +19,7 @@ from modelgauge.errors import (
     UnknownNameError,
 )
 from modelgauge.interfaces.identity import Identified
-from modelgauge.plugins.registry import FIRST_PARTY, Register, Registry
+from modelgauge.plugins.registry import Register, Registry
 
 if TYPE_CHECKING:
     from nowhere import Unknown
@@ -230,15 +230,7 @@ def test_a_provider_needs_a_model(name):
         made.make(name)
 
 
-@pytest.mark.parametrize("known", FIRST_PARTY)
-def test_a_first_party_plugin_that_is_not_installed_is_suggested(known):
-    with pytest.raises(
-        UnknownNameError, match=rf"{known.distribution}, .*`pip install \. \./{known.folder}`"
-    ):
-        Registry(known.kind).make(f"{known.prefix}something")
-
-
-def test_an_installed_one_is_not():
+def test_an_installed_plugin_is_not_suggested():
     made = registry(
         lambda register: register("bbh_snarks", SUT),
         kind="test",

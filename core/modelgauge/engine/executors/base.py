@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from modelgauge.engine.executors.processes import Processes
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RunStoppedError
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.first_party import how_to_install
 
 GROUP = "modelgauge.executors"
 """The group of entry points that announce classes of executors, each under its name."""
@@ -131,10 +132,9 @@ def _of_plugin(name: str) -> Callable[..., Executor]:
     known = _entry_points()
     if name not in known:
         names = [LOCAL, PROCESSES, *sorted(known)]
-        install = "" if "ray" in known else " Plugins add more: pip install modelgauge-plugin-ray"
         raise InvalidOptionError(
             f"There is no executor '{name}'.",
-            fix=f"{did_you_mean(name, names)}Known: {', '.join(names)}.{install}",
+            fix=f"{did_you_mean(name, names)}Known: {', '.join(names)}. {how_to_install('executor', name)}".rstrip(),
         )
     try:
         made: Callable[..., Executor] = known[name].load()
