@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result", bound="BaseModel")
 
+_IN_MEMORY = 1 << 24  # bytes of JSON; more is kept in a temporary file until all of it can be printed
 COMPLETION = "_MODELGAUGE_COMPLETE"
 """The environment variable by which the script of a shell asks what can stand at the cursor."""
 
@@ -153,8 +154,10 @@ class App:
         Args:
             value: JSON data.
         """
-        text = json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
-        self.show_pieces([text])
+        self._show_json_text(
+            json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+        )
+        click.echo(file=self.stdout)
 
     def show_answer(self, facts: Mapping[str, Any], text: str) -> None:
         """Print what a command did: one JSON object with `--json`, else a text."""
@@ -173,11 +176,20 @@ class App:
             click.echo(render(found, Style.of(sys.stdout), self.redact), color=True)
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
-        """Print redacted JSON text to stdout piece by piece, since it may be larger than memory."""
-        unicode = holds_unicode(self.stdout or sys.stdout)
-        for piece in pieces:
-            click.echo(visible_json(piece) if unicode else _ascii_json(piece), nl=False, file=self.stdout)
+        """Print redacted JSON text to stdout: all of it, or nothing if a piece fails. It may be larger than memory."""
+        from tempfile import SpooledTemporaryFile
+
+        with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as whole:
+            for piece in pieces:
+                whole.write(piece)
+            whole.seek(0)
+            for line in whole:
+                self._show_json_text(line)
         click.echo(file=self.stdout)
+
+    def _show_json_text(self, text: str) -> None:
+        shown = visible_json if holds_unicode(self.stdout or sys.stdout) else _ascii_json
+        click.echo(shown(text), nl=False, file=self.stdout)
 
     def show_table(
         self,

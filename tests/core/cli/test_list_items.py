@@ -65,3 +65,23 @@ def test_a_test_without_items_has_none_to_show(run, here):
     plugin.write_text(plugin.read_text(encoding="utf-8").replace("items = 10", "items = 0"), encoding="utf-8")
     assert run("list-items", "--test", "numbers").out == "0 items.\n"
     assert run("list-items", "--test", "numbers", "--json").json == {"test_uid": "numbers", "items": []}
+
+
+def test_json_is_whole_or_not_there(run, asking, here):
+    """Also when a later part cannot be read, made or found: a script never gets half an object."""
+    assert run("run-test", "--test", "numbers", "--sut", "echo").code == 0
+    plugin = here / "plugin.py"
+    text = plugin.read_text(encoding="utf-8")
+    plugin.write_text(text.replace('id="second"', "id=1 / 0"), encoding="utf-8")
+    failing = run("list-items", "--test", "asking", "--json")
+    missing = run("show", "latest", "--item", "1", "--item", "nosuch", "--json", plugin=False)
+    (journal,) = here.rglob("items.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-30] + b"?" * 29 + b"\n")
+    damaged = run("show", "latest", "--items", "--json", plugin=False)
+    for ended, code, problem in (
+        (failing, 4, "division by zero"),
+        (missing, 2, "no item 'nosuch'"),
+        (damaged, 2, "items.jsonl"),
+    ):
+        assert (ended.code, ended.out) == (code, "")
+        assert problem in ended.err
