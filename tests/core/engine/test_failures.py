@@ -71,7 +71,16 @@ def failing(fault):
             st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=3),  # the SUT, a prompt each
             st.sampled_from(sorted(FAULTS)),  # the annotator
             st.sampled_from(
-                ["fine", "error", "exit", "strange", "speechless", "not finite", "no mapping"]
+                [
+                    "fine",
+                    "error",
+                    "exit",
+                    "generator exit",
+                    "strange",
+                    "speechless",
+                    "not finite",
+                    "no mapping",
+                ]
             ),  # measure_quality
         ),
         max_size=6,

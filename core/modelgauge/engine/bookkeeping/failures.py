@@ -65,6 +65,8 @@ def of_author(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     except BaseException as error:
         if _forks != forks:
             _leave(error)
+        if isinstance(error, GeneratorExit):  # in a plain function nothing but its own code raises it
+            raise as_exception(error) from error
         raise
     if _forks != forks:
         _leave()
