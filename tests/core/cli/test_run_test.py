@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -433,3 +434,14 @@ def test_ctrl_c_before_a_run_began_says_that_nothing_was_asked(run, here):
     ended = run("run-test", "--sut", "echo", "--test", "numbers")
     assert (ended.code, ended.out) == (130, "")
     assert ended.err == "Interrupted before a run began: nothing was asked.\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names that are not UTF-8")
+def test_a_name_that_no_record_can_hold_is_refused_before_anything_is_asked(run, here, calls):
+    folder = os.fsdecode(b"b\xff")
+    refused = run("run-test", "--test", "numbers", "--sut", "echo", "--data-dir", folder)
+    assert refused.code == 2
+    assert "run.json cannot hold the name" in refused.err
+    assert "b\\udcff', which is not UTF-8.\nRename the file or folder" in refused.err
+    assert calls() == []
+    assert list((here / folder / "runs").iterdir()) == []

@@ -18,7 +18,7 @@ from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
-from modelgauge.errors import RecordError, RunStoppedError, SettingsError
+from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, opened, real_path
 from modelgauge.files.whole import replacing
@@ -253,12 +253,19 @@ def write_atomically(path: Path, text: str) -> None:
 
     Raises:
         RunStoppedError: the disk refuses.
+        UsageError: a name in the text, of a file or a folder, is not UTF-8.
     """
     try:
         with replacing(path) as written:
             written.write_text(text, encoding="utf-8")
     except OSError as error:
         raise refused(path, error) from error
+    except UnicodeEncodeError as error:
+        name = text[text.rfind('"', 0, error.start) + 1 : text.find('"', error.start)]
+        raise UsageError(
+            f"{path.name} cannot hold the name {name!r}, which is not UTF-8.",
+            fix="Rename the file or folder, and give its new name.",
+        ) from None
 
 
 def unreadable(path: Path, error: OSError) -> RecordError:
