@@ -162,8 +162,11 @@ def _csv_records(source: str, text: str, delimiter: str) -> list[tuple[int, list
             problem = (
                 f'line {reader.line_num}: text follows a closing quote ("); a quote inside is written ""'
             )
-        first = text.splitlines()[0] if reader.line_num == 1 else ""
-        other = next((mark for mark in _DELIMITERS if mark != delimiter and f'"{mark}' in first), None)
+        first = text.lstrip().splitlines()[0]
+        marks = [
+            mark for mark in _DELIMITERS if f'"{mark}' in first or (delimiter not in first and mark in first)
+        ]
+        other = next((mark for mark in marks if mark != delimiter), None)
         fix = "Close the quote, or write it twice inside a cell." if other is None else _say_delimiter(other)
         raise InputFileError(f"{source}, {problem}.", fix=fix) from None
     finally:

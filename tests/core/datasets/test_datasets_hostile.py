@@ -95,6 +95,7 @@ def test_what_is_no_encoding_is_refused(refused, encoding):
         ("jsonl", '{\n "input": "q"\n}\n', "one whole object a line"),
         ("csv", '"input";"name"\n"q";"n"\n', "say delimiter=';'"),
         ("csv", '"input"\t"name"\n"q"\t"n"\n', 'on the command line --delimiter "\\t"'),
+        ("csv", 'input;name\n"say ""q""";n\n', "say delimiter=';'"),
         ("csv", "Output,Input\na,q\n", "--column input=Input"),
         ("jsonl", TEXTS["json"], "Take each object out of the list"),
         ("json", "[" * 100_000, "Correct it there, or just before."),
