@@ -2,6 +2,9 @@
 
 import json
 import math
+import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -97,3 +100,24 @@ def test_an_older_record_says_of_neither_that_it_is_known(record, run_folder):
 def test_a_direction_is_higher_or_lower():
     with pytest.raises(DefinitionError, match=r"Turned\.measurement_directions has 'down' for 'x'"):
         type("Turned", (PromptResponseTest,), {"measurement_directions": {"x": "down"}})
+
+
+@pytest.mark.skipif(
+    shutil.which("git") is None, reason="this test needs the program git: apt-get install git"
+)
+def test_the_commit_of_the_working_directory_is_said(make_test, make_sut, run, tmp_path, monkeypatch):
+    def commit(folder):
+        monkeypatch.chdir(folder)
+        return RunFolder(run(make_test(1), make_sut()).folder).read_manifest()["git_commit"]
+
+    repository, outside = tmp_path / "repository", tmp_path / "outside"
+    for folder in (repository / "below", outside):
+        folder.mkdir(parents=True)
+    user = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+    for arguments in (["init", "--quiet"], [*user, "commit", "--quiet", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    (head,) = {commit(repository), commit(repository / "below")}
+    assert re.fullmatch("[0-9a-f]{40}", head)
+    assert commit(outside) is None
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    assert commit(outside) == head

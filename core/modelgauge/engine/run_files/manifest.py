@@ -48,6 +48,9 @@ def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
 def _git_commit() -> str | None:
     """The commit that is checked out in the working directory; None outside a repository or without git."""
     try:
+        here = Path.cwd()
+        if "GIT_DIR" not in os.environ and not any((up / ".git").exists() for up in (here, *here.parents)):
+            return None  # without a process, which costs more than all the rest of a manifest
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607  the user's own git, wherever it is
             capture_output=True,
