@@ -27,7 +27,7 @@ Generated from the help of the commands; plugins may add commands of their own.
 | 3 | more errors than `--max-errors` allows |
 | 4 | stopped early: a fatal error, a cap, a full disk or another refusal by the operating system, the source of items |
 | 70 | internal error |
-| 130 | interrupted, by Ctrl-C or SIGTERM |
+| 130 | interrupted, by Ctrl-C, SIGTERM or SIGHUP (a closed terminal) |
 """
 
 

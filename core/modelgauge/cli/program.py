@@ -1,7 +1,7 @@
 """The program around the commands: groups of them, those of plugins, and the exit code of every kind of ending.
 
 Exit codes: 0 done; 1 a threshold, an assertion or a check failed; 2 wrong usage, unknown name, missing
-secret; 3 more errors than allowed; 4 stopped early; 70 internal error; 130 interrupted, by Ctrl-C or SIGTERM.
+secret; 3 more errors than allowed; 4 stopped early; 70 internal error; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations
@@ -220,13 +220,19 @@ class Program(LazyGroup):
         return app.exit_code
 
 
+_ENDINGS = (signal.SIGTERM, *([signal.SIGHUP] if sys.platform != "win32" else []))
+
+
 @contextmanager
 def when_terminated(act: Callable[[], object]) -> Iterator[None]:
-    """Call a function on SIGTERM, unless the process ignores it; a forked child ends by SIGTERM as usual."""
-    before = signal.getsignal(signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
-        yield
-        return
+    """Call a function on SIGTERM, and on SIGHUP, which a closed terminal sends, unless the process ignores them.
+
+    A forked child ends by the signal as usual.
+    """
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    handled = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     pid = os.getpid()
 
     def handle(number: int, _: object) -> None:
@@ -236,11 +242,13 @@ def when_terminated(act: Callable[[], object]) -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    signal.signal(signal.SIGTERM, handle)
+    for number in handled:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in handled.items():
+            signal.signal(number, handler)
 
 
 def _interrupt() -> None:

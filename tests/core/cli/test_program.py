@@ -368,22 +368,24 @@ def ending(run, here):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("background", [False, True])
-def test_sigterm_interrupts_a_command_and_is_left_as_it_was(ending, background):
-    kill = "signal.raise_signal(signal.SIGTERM)"
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize(("name", "background"), [("SIGTERM", False), ("SIGTERM", True), ("SIGHUP", False)])
+def test_signals_that_end_interrupt_a_command_and_are_left_as_they_were(ending, name, background):
+    """A closed terminal sends SIGHUP; `nohup` has it ignored."""
+    number = signal.Signals[name]
+    kill = f"signal.raise_signal(signal.{name})"
+    before = signal.getsignal(number)
     keyboard = signal.signal(signal.SIGINT, signal.SIG_IGN if background else signal.default_int_handler)
     try:
         ended = ending(kill, "click.echo('went on')")
     finally:
         signal.signal(signal.SIGINT, keyboard)
     assert (ended.code, ended.out, ended.err) == (130, "", "Interrupted.\n")
-    assert signal.getsignal(signal.SIGTERM) is before
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert signal.getsignal(number) is before
+    signal.signal(number, signal.SIG_IGN)
     try:
         assert ending(kill, "click.echo('went on')").out == "went on\n"
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def test_in_another_thread_signals_are_left_alone():
