@@ -19,6 +19,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.arguments import unbound_arguments
+from modelgauge.wording.phrases import ends
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -245,7 +246,7 @@ def _checked_uid(cls: type, uid: object) -> str:
     if isinstance(uid, str) and uid:
         return uid
     raise DefinitionError(
-        f"{cls.__qualname__} was made with uid {uid!r}.",
+        f"{cls.__qualname__} was made with uid {ends(repr(uid), 200)}.",
         fix=f'The first argument of a constructor is the uid, a name: {cls.__qualname__}("my_name").',
     )
 

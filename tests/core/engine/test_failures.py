@@ -254,6 +254,12 @@ def test_where_nothing_is_scored_the_result_is_empty_and_nothing_is_aggregated(m
         assert not record.cancelled
 
 
+def test_two_measurements_that_have_one_name_are_an_error(make_test, make_sut, run):
+    record = run(make_test(1, measure=lambda item: {1: 0.0, "1": 1.0}), make_sut())
+    (failed,) = record.test_item_exceptions
+    assert "returned '1' twice" in failed.message
+
+
 def test_an_aggregation_that_fails_ends_its_pair_only(make_test, make_sut, runner):
     broken = make_test(2, "broken", aggregate_measurements=lambda items: sys.exit("no"))
     odd = make_test(2, "odd", aggregate_measurements=lambda items: {"x": object()})

@@ -362,6 +362,7 @@ class NoUid(Identified):
         (lambda: Thing(5), "uid 5"),
         (lambda: Thing(""), "uid ''"),
         (lambda: Thing(None), "uid None"),
+        (lambda: Thing(["x" * 1_000_000]), "…1,000,000 characters…"),
         (lambda: Mixed(color=1), "uid None"),
         (NoUid, "takes no uid"),
         (lambda: CompletionAnnotator("a"), "translate_request, annotate, translate_response"),

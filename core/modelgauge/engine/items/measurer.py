@@ -106,6 +106,12 @@ class Measurer:
             # That of numpy, which is not imported.
             if type(value) is not float and type(value).__name__ in ("bool_", "bool"):
                 binary.append(name)
+        if len(values) < len(raw):
+            names = [str(given) for given in raw]
+            raise InvalidDataError(
+                f"measure_quality of '{test.uid}' returned '{max(names, key=names.count)}' twice, once not as a text.",
+                fix="Give each measurement a name of its own, as a text.",
+            )
         for name, (low, high) in self._ranges.items():
             if name in values and not low <= values[name] <= high:
                 raise InvalidDataError(
