@@ -262,7 +262,7 @@ def test_a_run_that_is_going_on_is_compared_as_far_as_it_is(tmp_path):
 
 
 def test_a_run_without_items_is_an_error():
-    with pytest.raises(RecordError, match="Run 20260131-120000-b has no item yet"):
+    with pytest.raises(RecordError, match=r"Run 20260131-120000-b has no items\. Its test made none"):
         pair(record("a", item(0)), record("b"))
 
 

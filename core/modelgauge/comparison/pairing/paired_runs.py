@@ -173,7 +173,7 @@ class _Sides:
             match = self._options.match
             side = self._read[id(run)] = Side(run, None if match in KEYS else match, group)
             if not len(side):
-                raise RecordError(f"Run {run.record.run_id} has no item yet.", fix=_to_go_on(run))
+                raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_have_items(run))
             if group is not None and side.groups is not None and not any(side.groups):
                 raise side.without_field(group, "form groups by")
         return self._read[id(run)]
@@ -208,6 +208,12 @@ def _notes_of_unfinished(side: Side) -> Iterator[str]:
         f"Run {record.run_id} {became}; compared: its first {counted(len(side), 'item')}{of}, not a sample. "
         f"{_to_go_on(run)}"
     )
+
+
+def _to_have_items(run: RecordedRun) -> str:
+    if run.ended and run.record.failure is None and not run.record.cancelled:
+        return "Its test made none: correct make_test_items, and run the test again."
+    return _to_go_on(run)
 
 
 def _to_go_on(run: RecordedRun) -> str:
