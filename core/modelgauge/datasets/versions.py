@@ -223,7 +223,7 @@ def _conflict(alias: str, parent: int | None, latest: Version | None) -> Dataset
     return DatasetConflictError(
         f"{alias!r} has {latest} now, and what you save {made_from}: nothing was saved.",
         fix=f"Pull version {latest.number}, do your changes there, and push again. To keep yours in its place: "
-        f"push(…, parent={latest.number}).",
+        f"parent={latest.number}; on the command line --parent {latest.number}.",
     )
 
 

@@ -89,7 +89,7 @@ def test_nobody_overwrites_what_somebody_else_saved():
         DatasetConflictError, match=r"'q' has version 2 by ben .* made from version 1: nothing"
     ):
         mine.push("q")
-    with pytest.raises(DatasetConflictError, match="is new"):
+    with pytest.raises(DatasetConflictError, match=r"is new: .* on the command line --parent 2\."):
         of("x").push("q")
     with pytest.raises(DatasetConflictError, match="has no version 7"):
         of("x").push("none", parent=7)
