@@ -237,6 +237,9 @@ def when_terminated(act: Callable[[], object]) -> Iterator[None]:
 
     def handle(number: int, _: object) -> None:
         if os.getpid() == pid:
+            # A closed terminal sends it by the shell and by the kernel; of the others a second one is meant.
+            if number != signal.SIGTERM:
+                signal.signal(number, signal.SIG_IGN)
             act()
         else:
             signal.signal(number, signal.SIG_DFL)
@@ -312,7 +315,7 @@ def report_error(app: App, error: BaseException) -> int:
 
 def _is_broken_pipe(error: BaseException) -> bool:
     """Whether an error means that nobody reads stdout any more; pipes of an author's code can break, too."""
-    if not (isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EINVAL)):
+    if not (isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EINVAL, errno.EIO)):
         return False
     if not hasattr(select, "poll"):  # Windows, where nothing can be asked
         return True

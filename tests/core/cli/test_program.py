@@ -236,6 +236,41 @@ def test_a_closed_stream_is_as_if_nobody_looked(shell, only_run, closed):
     assert shell(f"modelgauge run-test --sut echo --test no_such_test {closed}").returncode == 2
 
 
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+def test_a_terminal_that_is_gone_is_as_if_nobody_looked(here):
+    """A command goes on to its end after SIGHUP; what it shows then reaches nobody."""
+    outside, terminal = os.openpty()
+    os.close(outside)
+    try:
+        for refused, code in (((), 0), (("--sut", "no_such_sut"), 2)):
+            line = [
+                "--plugin",
+                str(here / "plugin.py"),
+                "run-test",
+                "--sut",
+                "echo",
+                "--test",
+                "numbers",
+                *refused,
+            ]
+            ended = subprocess.run(
+                [sys.executable, "-m", "modelgauge", *line], stdout=terminal, cwd=here, check=False
+            )
+            assert ended.returncode == code
+    finally:
+        os.close(terminal)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_second_hangup_is_the_same_hangup():
+    """A shell and the kernel send one each; a second SIGTERM or Ctrl-C is somebody in a hurry."""
+    heard = []
+    with when_terminated(lambda: heard.append(1)):
+        for name in ("SIGHUP", "SIGHUP", "SIGTERM", "SIGTERM"):
+            signal.raise_signal(signal.Signals[name])
+    assert len(heard) == 3
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows deletes no folder that is in use")
 def test_a_working_directory_that_was_deleted(shell):
     ended = shell("mkdir gone && cd gone && rmdir ../gone && modelgauge run-test --sut echo --test numbers")
