@@ -4,6 +4,7 @@ import errno
 import itertools
 import json
 import re
+import shutil
 import signal
 import threading
 
@@ -206,6 +207,14 @@ def test_notes_are_kept_in_files_and_undone(run, data, runs, workbench):
     page.locator(".notes pre", has_text="look\nagain").wait_for()
     page.goto(f"{workbench.address}/runs?favourite=1&tag=good")
     assert page.locator("tbody tr").count() == 1
+
+
+def test_a_run_has_its_page_before_the_folders_are_looked_at_again(serve, data, runs, tmp_path):
+    workbench = serve(tmp_path)
+    assert workbench.ask(f"/runs/{runs[0]}")[0] == 404
+    shutil.copytree(data / "runs" / runs[0], tmp_path / "runs" / runs[0])
+    status, _, text = workbench.ask(f"/runs/{runs[0]}")
+    assert (status, "fruits on first" in text) == (200, True)
 
 
 def test_a_run_goes_to_the_trash_and_comes_back(visit, workbench, data, runs):
