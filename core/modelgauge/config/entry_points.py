@@ -137,7 +137,7 @@ def _from_folders(folders: Iterable[str]) -> Iterator[PluginEntryPoint]:
 
 
 _Version = tuple[int, ...]
-"""What changes when a file is written anew, or something is installed in a folder or removed."""
+"""What changes when a file is rewritten, or something is installed in a folder or removed."""
 
 
 def _version_of(path: str) -> _Version:

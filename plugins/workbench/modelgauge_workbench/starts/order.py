@@ -144,13 +144,13 @@ class Order:
             said = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputFileError(
-                f"The run file of this job is not TOML: {error}.", fix="Fill the form anew."
+                f"The run file of this job is not TOML: {error}.", fix="Fill in the form again."
             ) from None
         foreign = [key for key in said if key not in NAMES and key not in OPTIONS]
         if foreign:
             raise InputFileError(
                 f"The run file of this job says '{foreign[0]}', which no page writes there.",
-                fix="Somebody else wrote it. Fill the form anew, or read the file and run it in a terminal.",
+                fix="Somebody else wrote it. Fill in the form again, or read the file and run it in a terminal.",
             )
         fields = {
             key: [str(part) for part in value] if isinstance(value, list) else [str(value)]
