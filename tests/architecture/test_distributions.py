@@ -11,10 +11,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 ROOT = REPOSITORY / "pyproject.toml"
-COMES_WITH = {
-    "pydantic": "pydantic_core",
-    "jinja2": "markupsafe",
-}  # which they require, and show in their own API
+# What these require themselves, and show in their own API.
+COMES_WITH = {"pydantic": "pydantic_core", "jinja2": "markupsafe"}
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs" / "tutorials").glob("*.md"))]
 PACKAGED = sorted(REPOSITORY.glob("*plugins/*/pyproject.toml"))
 

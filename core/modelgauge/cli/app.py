@@ -179,7 +179,9 @@ class App:
         """Print redacted JSON text to stdout: all of it, or nothing if a piece fails. It may be larger than memory."""
         from tempfile import SpooledTemporaryFile
 
-        with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as whole:
+        with SpooledTemporaryFile(
+            _IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass", newline=""
+        ) as whole:
             for piece in pieces:
                 whole.write(piece)
             whole.seek(0)

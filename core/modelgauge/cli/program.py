@@ -11,6 +11,7 @@ import io
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 import traceback
@@ -237,7 +238,7 @@ def when_terminated(act: Callable[[], object]) -> Iterator[None]:
 
     def handle(number: int, _: object) -> None:
         if os.getpid() == pid:
-            # A closed terminal sends it by the shell and by the kernel; of the others a second one is meant.
+            # The shell and the kernel send a SIGHUP each; a second SIGTERM is from somebody in a hurry.
             if number != signal.SIGTERM:
                 signal.signal(number, signal.SIG_IGN)
             act()
@@ -314,13 +315,18 @@ def report_error(app: App, error: BaseException) -> int:
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
-    """Whether an error means that nobody reads stdout any more; pipes of an author's code can break, too."""
+    """Whether an error means that nobody reads stdout any more; pipes of an author's code can break, too.
+
+    EIO is that of a terminal that is gone; of a file, it is a damaged disk.
+    """
     if not (isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EINVAL, errno.EIO)):
         return False
     if not hasattr(select, "poll"):  # Windows, where nothing can be asked
-        return True
+        return error.errno != errno.EIO
     poller = select.poll()
     try:
+        if error.errno == errno.EIO and not stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode):
+            return False
         poller.register(sys.stdout.fileno(), 0)
     except (OSError, ValueError):  # no stdout of the system's
         return False

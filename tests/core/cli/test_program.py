@@ -437,8 +437,15 @@ def test_in_another_thread_signals_are_left_alone():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows says nothing of the other end of a pipe")
-@pytest.mark.parametrize(("read", "code"), [(False, 0), (True, 4)])
-def test_a_broken_pipe_is_no_error_where_it_is_stdout(here, monkeypatch, capsys, read, code):
+@pytest.mark.parametrize(
+    ("error", "read", "code"),
+    [
+        ("Broken pipe", False, 0),
+        ("Broken pipe", True, 4),
+        ("Input/output error", False, 4),
+    ],  # of a damaged disk
+)
+def test_a_broken_pipe_is_no_error_where_it_is_stdout(here, monkeypatch, capsys, error, read, code):
     reader, writer = os.pipe()
     with open(writer, "w") as stdout:  # noqa: PTH123  a number
         if not read:
@@ -449,10 +456,10 @@ def test_a_broken_pipe_is_no_error_where_it_is_stdout(here, monkeypatch, capsys,
             "@modelgauge.hookimpl\n"
             "def modelgauge_register_commands(cli):\n"
             "    @cli.command('end')\n"
-            "    def end():\n        raise BrokenPipeError(32, 'Broken pipe')\n",
+            f"    def end():\n        raise OSError({32 if error == 'Broken pipe' else 5}, '{error}')\n",
             encoding="utf-8",
         )
         assert cli.main(["--plugin", "pipes.py", "end"], standalone_mode=False) == code
-    assert ("Broken pipe" in capsys.readouterr().err) == read
+    assert (error in capsys.readouterr().err) == (code == 4)
     if read:
         os.close(reader)

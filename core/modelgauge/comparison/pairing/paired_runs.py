@@ -173,7 +173,7 @@ class _Sides:
             match = self._options.match
             side = self._read[id(run)] = Side(run, None if match in KEYS else match, group)
             if not len(side):
-                raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_have_items(run))
+                raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_go_on(run))
             if group is not None and side.groups is not None and not any(side.groups):
                 raise side.without_field(group, "form groups by")
         return self._read[id(run)]
@@ -210,15 +210,11 @@ def _notes_of_unfinished(side: Side) -> Iterator[str]:
     )
 
 
-def _to_have_items(run: RecordedRun) -> str:
-    if run.ended and run.record.failure is None and not run.record.cancelled:
-        return "Its test made none: correct make_test_items, and run the test again."
-    return _to_go_on(run)
-
-
 def _to_go_on(run: RecordedRun) -> str:
     if run.going_on:
         return "Compare again when it has ended."
+    if run.ended and run.record.failure is None and not run.record.cancelled:
+        return "Its test made none: correct make_test_items, and run the test again."
     command = run.to_go_on()
     return "Run it again." if command is None else f"Go on with it: {command}"
 
