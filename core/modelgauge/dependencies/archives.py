@@ -114,7 +114,9 @@ class _TarSource:
         self._position = 0
         self._header = self._kind = b""
         self._headers = self._metadata_bytes = 0  # since the last member
-        self._is_metadata_next = False
+        self._metadata = (
+            b""  # read and checked whole; versions of the parser differ in how much they take at once
+        )
 
     def members(self) -> Iterator[tarfile.TarInfo]:
         """The archive's members; the content of each is to be taken by `pieces` before the next is asked for."""
@@ -134,7 +136,7 @@ class _TarSource:
             raise self._refusal(reason)
 
     def tell(self) -> int:
-        return self._position
+        return self._position - len(self._metadata)
 
     def seek(self, _position: int) -> None:
         """Refuse to seek: `pieces` takes all content, so only a false size in the archive leads elsewhere."""
@@ -142,9 +144,9 @@ class _TarSource:
 
     def read(self, size: int) -> bytes:
         """The next header, or the metadata that the last header announced."""
-        if self._is_metadata_next:
-            self._is_metadata_next = False
-            return self._metadata(size)
+        if self._metadata or not size:
+            taken, self._metadata = self._metadata[:size], self._metadata[size:]
+            return taken
         self._headers += 1
         if self._headers > _MAX_METADATA_HEADERS + 1:
             raise self._refusal(_TOO_MUCH_METADATA)
@@ -156,10 +158,14 @@ class _TarSource:
         if magic != b"ustar\0" and any(prefix):  # the parser takes for a prefix what is none
             raise self._refusal("is damaged, not a tar archive, or an incremental backup")
         self._check_names(name, prefix)
-        self._is_metadata_next = self._kind in _PAX | _GNU_NAMES
+        if self._kind in _PAX | _GNU_NAMES:
+            self._metadata = self._checked_metadata(
+                tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
+            )
         return header
 
-    def _metadata(self, size: int) -> bytes:
+    def _checked_metadata(self, size: int) -> bytes:
+        size += -size % tarfile.BLOCKSIZE
         self._metadata_bytes += size
         if size < 0 or self._metadata_bytes > _MAX_METADATA_BYTES:
             raise self._refusal(_TOO_MUCH_METADATA)

@@ -330,7 +330,9 @@ def test_show_prints_items_and_failures(run, ran):
     assert "measured: accuracy = 0" in items
     assert items.index("4. n3") < items.index("FAILED at sut (flaky): ValueError: cannot answer 3")
     failures = run("show", ran.name, "--failures").out
-    assert "FAILED at sut (flaky): ValueError: cannot answer 3" in failures
+    assert re.search(
+        r"\n  FAILED at sut \(flaky\): ValueError: cannot answer [34]", failures
+    )  # whichever came first
     assert re.search(r"\n  1 more failed alike: n[34]\n", failures)
     assert 'in evaluate\n        raise ValueError(f"cannot answer {number}")' in failures
     assert "engine" not in failures

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -429,7 +430,7 @@ def test_a_command_that_failed_does_not_advise_itself(run, stopped, here, verb):
     edit(here, "    items = 10\n", AGGREGATION)
     ended = run(verb, stopped.name, *(["--max-calls", "100"] if verb == "resume" else []))
     assert ended.code == 4
-    assert "ZeroDivisionError: integer division or modulo by zero (" in " ".join(ended.out.split())
+    assert re.search(r"ZeroDivisionError: [a-z ]+ by zero \(", " ".join(ended.out.split()))
     assert "To go on, correct that and run the same command again.\n" in ended.err
     assert f"modelgauge {verb}" not in ended.out + ended.err
 

@@ -698,12 +698,13 @@ def test_a_disk_that_refuses_the_record_leaves_the_totals(
 
 
 FORKS = """
-import asyncio, os, sys
+import asyncio, os, sys, warnings
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.config.settings import Settings
 
 data_dir, where, ending = sys.argv[1:]
+warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # from Python 3.12
 
 def forks():
     child = os.fork()

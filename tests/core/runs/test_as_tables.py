@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -90,21 +91,23 @@ def test_jsonl_holds_json_itself(run, tmp_path):
 
 
 def test_the_keys_join_in_a_database(run, tmp_path):
-    database = sqlite3.connect(":memory:")
-    for name, file in _written(run, tmp_path / "out", "csv").items():
-        head, *rows = csv.reader(io.StringIO(file.read_bytes().decode(), newline=""))
-        columns = ", ".join(f'"{column}"' for column in head)
-        database.execute(f"create table {name} ({columns})")
-        database.executemany(f"insert into {name} values ({', '.join('?' * len(head))})", rows)
-    joined = database.execute(
-        "select outcome, count(*), avg(value) from items join measurements using (run_id, item_id) "
-        "join completions using (run_id, item_id) "
-        "join annotations using (run_id, item_id, prompt_index, repeat, completion) "
-        "where measurement = 'size' group by outcome order by outcome"
-    ).fetchall()
-    assert joined == [("ok", 3, pytest.approx(-0.1)), ("wrong", 6, pytest.approx(-0.1))]
-    (failed,) = database.execute("select stage, error_type from items where outcome = 'failed'").fetchall()
-    assert failed == ("sut", "ValueError")
+    with closing(sqlite3.connect(":memory:")) as database:
+        for name, file in _written(run, tmp_path / "out", "csv").items():
+            head, *rows = csv.reader(io.StringIO(file.read_bytes().decode(), newline=""))
+            columns = ", ".join(f'"{column}"' for column in head)
+            database.execute(f"create table {name} ({columns})")
+            database.executemany(f"insert into {name} values ({', '.join('?' * len(head))})", rows)
+        joined = database.execute(
+            "select outcome, count(*), avg(value) from items join measurements using (run_id, item_id) "
+            "join completions using (run_id, item_id) "
+            "join annotations using (run_id, item_id, prompt_index, repeat, completion) "
+            "where measurement = 'size' group by outcome order by outcome"
+        ).fetchall()
+        assert joined == [("ok", 3, pytest.approx(-0.1)), ("wrong", 6, pytest.approx(-0.1))]
+        (failed,) = database.execute(
+            "select stage, error_type from items where outcome = 'failed'"
+        ).fetchall()
+        assert failed == ("sut", "ValueError")
 
 
 def test_a_spreadsheet_runs_no_cell_and_numbers_stay_numbers(run, tmp_path):

@@ -31,6 +31,7 @@ def test_a_plugin_is_suggested_if_it_is_not_installed(plugin, monkeypatch, tmp_p
         raise importlib.metadata.PackageNotFoundError(name)
 
     name = f"{plugin.prefix}something"
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "1.0")
     installed = ask(plugin.kind, name, tmp_path)
     monkeypatch.setattr(importlib.metadata, "version", not_found)
     suggested = ask(plugin.kind, name, tmp_path)

@@ -130,9 +130,9 @@ class ItemWorker:
     # --- judging -----------------------------------------------------------------------------------------------------
 
     async def _annotate_all(self, answers: Sequence[Answered], failed: Failed) -> None:
-        """Keep annotations, in the order of the test, whichever came first.
+        """Annotate completions, and keep the annotations in the order of the test, whichever came first.
 
-        Not done by who awaits them: a failure would stand in a frame that its own error holds.
+        No local variable holds the results: a failure would stand in a frame that its own error holds.
         """
         for answered in answers:
             answered.annotations = [{} for _ in answered.response.completions]
@@ -143,14 +143,12 @@ class ItemWorker:
             for place in range(len(answered.annotations))
             for name in (self.annotators if self.chosen is None else self._chosen_annotators(answered.prompt))
         ]
-        annotations = await all_done([self._annotate(*spot) for spot in places])
-        for (answered, place, name), annotation in zip(places, annotations, strict=True):
-            if isinstance(annotation, BaseException):
-                continue
-            answered.annotations[place][name], key = annotation
-            if key is not None:
-                answered.annotation_keys[place][name] = key
-        note_failed([answered.repeat for answered, _, _ in places], annotations, failed, self.reduce)
+        note_failed(
+            [answered.repeat for answered, _, _ in places],
+            _kept(places, await all_done([self._annotate(*spot) for spot in places])),
+            failed,
+            self.reduce,
+        )
 
     def _chosen_annotators(self, prompt: PromptWithContext) -> Collection[str]:
         with AtStage("annotator", self.measurer.uid):
@@ -199,6 +197,17 @@ class ItemWorker:
             measured._replace(values={name: measured.values[name] for name in names}) for measured in several
         ]
         return joined(shared, self.reduce)
+
+
+def _kept(places: Iterable[tuple[Answered, int, str]], results: list[Any]) -> list[Any]:
+    """Keep annotations with their answers; return all results, also those that are exceptions."""
+    for (answered, place, name), result in zip(places, results, strict=True):
+        if isinstance(result, BaseException):
+            continue
+        answered.annotations[place][name], key = result
+        if key is not None:
+            answered.annotation_keys[place][name] = key
+    return results
 
 
 def _failed(
