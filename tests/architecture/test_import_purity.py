@@ -11,7 +11,6 @@ HEAVY = (
     "aiohttp",
     "anthropic",
     "backports.zstd",
-    "compression.zstd",
     "diskcache",
     "httpx",
     "jinja2",

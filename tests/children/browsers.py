@@ -19,9 +19,9 @@ def program(*names):
 @pytest.fixture(scope="module")  # no longer: playwright's event loop runs in this thread until it is closed
 def chromium():
     sync_api = pytest.importorskip("playwright.sync_api", reason="these tests need the package playwright")
+    # The shell draws the same pages in two thirds of the time.
+    path = program("chromium-headless-shell", "chromium")
     with sync_api.sync_playwright() as playwright:
-        # The shell draws the same pages in two thirds of the time.
-        path = program("chromium-headless-shell", "chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()

@@ -108,7 +108,8 @@ class ServedVersions:
             with self._opener.open(request, timeout=_SECONDS) as answer:
                 return json.loads(answer.read(_LONGEST_ANSWER))
         except urllib.error.HTTPError as error:
-            raise self._refusal(error) from None
+            with error:
+                raise self._refusal(error) from None
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise DownloadError(

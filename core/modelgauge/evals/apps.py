@@ -37,7 +37,12 @@ from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, Use, as_t
 
 App: TypeAlias = Callable[[str], Any]
 
-_OF_ANOTHER_LOOP = ("different loop", "different event loop", "Event loop is closed")
+_OF_ANOTHER_LOOP = (
+    "different loop",
+    "different event loop",
+    "Event loop is closed",
+    "await wasn't used with future",  # what asyncio says when the same future is awaited once more
+)
 _LOOPS = (
     "An app is used in an event loop of modelgauge's own. What belongs to the loop in which it was made (a client, a "
     "pool, a lock) is made within the app, when it is first called, and not before it is evaluated."

@@ -70,7 +70,9 @@ class Server:
             with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310  likewise
                 return json.loads(answer.read() or b"{}")
         except HTTPError as error:
-            why = f"{error.code} {error.reason}: {' '.join(error.read(500).decode(errors='replace').split())}"
+            with error:
+                said = error.read(500).decode(errors="replace")
+            why = f"{error.code} {error.reason}: {' '.join(said.split())}"
         except (OSError, HTTPException, ValueError) as error:
             why = str(getattr(error, "reason", error))
         raise MLflowError(f"The run was not sent to {self.address}: {why}.", fix=self._fix)

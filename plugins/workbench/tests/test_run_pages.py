@@ -211,10 +211,12 @@ def test_notes_are_kept_in_files_and_undone(run, data, runs, workbench):
 
 def test_a_run_has_its_page_before_the_folders_are_looked_at_again(serve, data, runs, tmp_path):
     workbench = serve(tmp_path)
-    assert workbench.ask(f"/runs/{runs[0]}")[0] == 404
-    shutil.copytree(data / "runs" / runs[0], tmp_path / "runs" / runs[0])
-    status, _, text = workbench.ask(f"/runs/{runs[0]}")
-    assert (status, "fruits on first" in text) == (200, True)
+    for name, address, shown in zip(
+        runs, (f"/runs/{runs[0]}", f"/compare?runs={runs[1]}"), (200, 303), strict=True
+    ):
+        assert "There is no run" in workbench.ask(address)[2]
+        shutil.copytree(data / "runs" / name, tmp_path / "runs" / name)
+        assert workbench.ask(address)[0] == shown
 
 
 def test_a_run_goes_to_the_trash_and_comes_back(visit, workbench, data, runs):

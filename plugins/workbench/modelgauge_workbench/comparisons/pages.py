@@ -13,8 +13,8 @@ from modelgauge.errors import UsageError
 from modelgauge.reports.pages.run_page import SCRIPTS
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.comparisons.trends import show_trends
-from modelgauge_workbench.index.queries import run_before, run_of
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.queries import run_before
+from modelgauge_workbench.index.scan import find_run, run_path
 from modelgauge_workbench.rendering import error_page, page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
@@ -74,8 +74,7 @@ def _address(keys: list[str], **more: str) -> str:
 
 
 def _row_of(request: Request, key: str) -> sqlite3.Row:
-    with workbench_of(request).index.reading() as db:
-        found = run_of(db, key)
+    found = find_run(workbench_of(request).index, key)
     if found is None:
         raise UsageError(f"There is no run '{key}'.", fix="The page 'Runs' lists those that there are.")
     return found

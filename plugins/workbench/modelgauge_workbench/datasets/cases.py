@@ -10,7 +10,8 @@ from modelgauge.datasets.versions import check_alias
 from modelgauge.reports.pages.item_data import SNIPPET
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
-from modelgauge_workbench.index.queries import page_of, run_of
+from modelgauge_workbench.index.queries import page_of
+from modelgauge_workbench.index.scan import find_run
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
@@ -106,8 +107,8 @@ def _question(row: Row) -> str:
 def _row_of_item(workbench: Workbench, asked: Mapping[str, str], questions: Sequence[str]) -> int | None:
     """The place of the row that an item of a run is of."""
     number = asked.get("item", "")
+    run = find_run(workbench.index, asked.get("run", ""))
     with workbench.index.reading() as db:
-        run = run_of(db, asked.get("run", ""))
         item = item_of(db, run["number"], int(number) - 1) if run and number.isdecimal() else None
     if item is None:
         return None

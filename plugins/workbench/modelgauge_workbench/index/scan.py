@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS
+from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.rows import (
     GOING_ON,
     item_columns,
@@ -61,6 +62,25 @@ def scan_run(index: Index, folder: int, name: str, *, stamp: str | None = None) 
     """
     if stamp_of(run_path(index, folder, name)) != stamp:
         scan_runs(index, folder, [name])
+
+
+def find_run(index: Index, key: str) -> sqlite3.Row | None:
+    """A run by its address, as it is now; it may be newer than the last look at the folders. None if there is none.
+
+    Args:
+        index: of the data folders.
+        key: of the run.
+    """
+    with index.reading() as db:
+        known = run_of(db, key)
+    if known is not None:
+        scan_run(index, known["folder"], known["name"], stamp=known["stamp"])
+    else:
+        for folder in range(len(index.data_dirs)):
+            if key in names_in(index, folder):
+                scan_run(index, folder, key)
+    with index.reading() as db:
+        return run_of(db, key)
 
 
 def scan_runs(index: Index, folder: int, names: Iterable[str]) -> None:

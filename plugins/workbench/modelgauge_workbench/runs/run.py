@@ -17,9 +17,9 @@ from modelgauge_workbench.index.item_queries import (
     states_of,
     wanted_items,
 )
-from modelgauge_workbench.index.queries import run_before, run_of
+from modelgauge_workbench.index.queries import run_before
 from modelgauge_workbench.index.rows import GOING_ON
-from modelgauge_workbench.index.scan import names_in, run_path, scan_run
+from modelgauge_workbench.index.scan import find_run, run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.live import progress_of
@@ -45,17 +45,8 @@ def run_row(request: Request) -> sqlite3.Row:
     Raises:
         HTTPException: there is none.
     """
-    index, key = workbench_of(request).index, request.path_params["run"]
-    with index.reading() as db:
-        known = run_of(db, key)
-    if known is not None:
-        scan_run(index, known["folder"], known["name"], stamp=known["stamp"])
-    else:  # it may be newer than the last look at the folders
-        for folder in range(len(index.data_dirs)):
-            if key in names_in(index, folder):
-                scan_run(index, folder, key)
-    with index.reading() as db:
-        known = run_of(db, key)
+    key = request.path_params["run"]
+    known = find_run(workbench_of(request).index, key)
     if known is None:
         raise HTTPException(
             404, f"There is no run {key!r}: it may be in the trash, or in a folder that is not watched."

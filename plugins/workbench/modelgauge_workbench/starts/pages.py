@@ -15,8 +15,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.plans import sum_of_plans
 from modelgauge.runs.recorded_run import state_of
-from modelgauge_workbench.index.queries import run_of
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.scan import find_run, run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
@@ -227,8 +226,7 @@ def _path_of(request: Request, key: str) -> Path:
         UsageError: there is none.
     """
     index = workbench_of(request).index
-    with index.reading() as db:
-        found = run_of(db, key)
+    found = find_run(index, key)
     if found is None:
         raise UsageError("There is no such run.", fix="The page 'Runs' lists those that there are.")
     return run_path(index, found["folder"], found["name"])
