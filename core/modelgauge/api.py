@@ -1,7 +1,7 @@
 """Running tests from Python: `run_test` for one pair, `Runner` for many; reading what runs left behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord
 from modelgauge.dependencies.store import DependencyStore
-from modelgauge.engine.bookkeeping.failures import message_of, place_of
+from modelgauge.engine.bookkeeping.failures import explaining
 from modelgauge.engine.executors.base import LOCAL
 from modelgauge.engine.items.measurer import reducer
 from modelgauge.engine.items.source import chosen
@@ -28,7 +28,7 @@ from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.run_files.manifest import surroundings, versions_of
 from modelgauge.engine.work import Work
-from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError, UsageError
+from modelgauge.errors import InvalidOptionError, RecordError, RunStoppedError, UsageError
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.judges import default_judge_name
@@ -312,28 +312,19 @@ def list_items(
 def _items(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
 ) -> Iterator[TestItem]:
-    with _failing(f"Test '{test.uid}'"):
+    with _making_items(test):
         for item in chosen(test, dependencies, options).items:
             yield item.item
 
 
 def _plan_of(planner: Planner, work: Work) -> Plan:
-    with _failing(f"Test '{work.test.uid}'"):
+    with _making_items(work.test):
         return planner.plan(work)
 
 
-@contextmanager
-def _failing(what: str) -> Iterator[None]:
+def _making_items(test: PromptResponseTest) -> AbstractContextManager[None]:
     """Raise what `make_test_items` raises as the error of a run that cannot be made."""
-    try:
-        yield
-    except ModelGaugeError:
-        raise
-    except Exception as error:
-        raise RunStoppedError(
-            f"{what} makes no items: {type(error).__name__}: {message_of(error).rstrip('.')}{place_of(error)}.",
-            fix="Correct it.",
-        ) from error
+    return explaining(RunStoppedError, f"Test '{test.uid}' makes no items", fix="Correct it.")
 
 
 def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRecord:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,14 +20,14 @@ from modelgauge.data.item_records import (
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
-from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
+from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
 from modelgauge.engine.run_files.journal import without_contexts
 from modelgauge.engine.totals import Totals, read_totals
-from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
+from modelgauge.errors import RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular, opened
 from modelgauge.wording.phrases import counted
 
@@ -216,19 +216,10 @@ def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
         ) from None
 
 
-@contextmanager
-def _explaining_items(test_uid: str, run_id: str) -> Iterator[None]:
+def _explaining_items(test_uid: str, run_id: str) -> AbstractContextManager[None]:
     """Report what `make_test_items` raises as the reason why a run cannot be done again."""
-    try:
-        yield
-    except (ModelGaugeError, *NOT_OF_THE_ITEM):
-        raise
-    except BaseException as error:
-        raise RecordError(
-            f"Test '{test_uid}' does not make its items any more: {type(error).__name__}: "
-            f"{message_of(error).rstrip('.')}{place_of(error)}.",
-            fix=f"Correct it; run {run_id} is as it was.",
-        ) from error
+    problem = f"Test '{test_uid}' does not make its items any more"
+    return explaining(RecordError, problem, fix=f"Correct it; run {run_id} is as it was.")
 
 
 class RecordedAnswers(Answerer):

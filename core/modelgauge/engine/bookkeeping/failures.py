@@ -5,7 +5,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,7 +15,7 @@ from modelgauge.data.item_records import RepeatFailure, Stage, TestItemException
 from modelgauge.data.items import TestItem
 from modelgauge.data.results import RunFailure, RunStage
 from modelgauge.engine.bookkeeping.app_trace import traces_of
-from modelgauge.errors import RedactedAnswerError, RunStoppedError
+from modelgauge.errors import ModelGaugeError, RedactedAnswerError, RunStoppedError
 from modelgauge.wording.phrases import ends
 
 P = ParamSpec("P")
@@ -233,6 +234,24 @@ def place_of(error: BaseException) -> str:
     # What it called may be anybody's.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
+@contextmanager
+def explaining(kind: type[ModelGaugeError], problem: str, fix: str) -> Iterator[None]:
+    """Report what an author's code raises as an error of the library: its problem, then the exception and its place.
+
+    Args:
+        kind: the class of the error.
+        problem: the beginning of its message.
+        fix: of the error.
+    """
+    try:
+        yield
+    except (ModelGaugeError, *NOT_OF_THE_ITEM):
+        raise
+    except BaseException as error:
+        why = f"{type(error).__name__}: {message_of(error).rstrip('.')}{place_of(error)}"
+        raise kind(f"{problem}: {why}.", fix=fix) from error
 
 
 def printable(text: str) -> str:
