@@ -5,7 +5,8 @@ So all limits see it as a call of this process.
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil, inf
 from typing import Any, NamedTuple
 
@@ -74,9 +75,15 @@ class Gate:
 
     def settle(self, target: int, work: int, usage: dict[str, Any] | None) -> None:
         """Count what an answer took."""
+        with self.counting(work):
+            self.targets[target].admission.settle(None if usage is None else Usage.load(usage))
+
+    @contextmanager
+    def counting(self, work: int) -> Iterator[None]:
+        """Let what is counted in the block count for a work."""
         before = current_tally.set(self.tallies[work])
         try:
-            self.targets[target].admission.settle(None if usage is None else Usage.load(usage))
+            yield
         finally:
             current_tally.reset(before)
 
@@ -170,19 +177,17 @@ class _Visit:
 
     def begin(self) -> bool:
         """Let it in, or let it wait; return whether it is not refused."""
-        before = current_tally.set(self._gate.tallies[self._call.work])
         try:
-            if self._admission.enter_at_once():
-                self._on_sent()
-            else:
-                self._events = asyncio.Queue()
-                self.task = asyncio.get_running_loop().create_task(self._stand())
-                self.task.add_done_callback(lambda _: self._ended(self._call))
+            with self._gate.counting(self._call.work):
+                if self._admission.enter_at_once():
+                    self._on_sent()
+                else:
+                    self._events = asyncio.Queue()
+                    self.task = asyncio.get_running_loop().create_task(self._stand())
+                    self.task.add_done_callback(lambda _: self._ended(self._call))
         except RunStoppedError as error:
             self._refuse(error)
             return False
-        finally:
-            current_tally.reset(before)
         return True
 
     def hear(self, kind: str, fields: list[Any]) -> None:
@@ -190,15 +195,12 @@ class _Visit:
         if self.task is not None:
             self._events.put_nowait((kind, fields))
             return
-        before = current_tally.set(self._gate.tallies[self._call.work])
-        try:
+        with self._gate.counting(self._call.work):
             if kind == "left":
                 self._leave(*fields)
                 self._ended(self._call)
             else:
                 self._note(kind, fields)
-        finally:
-            current_tally.reset(before)
 
     def end(self) -> None:
         """Stop waiting for a place, or give the place back, where the worker has ended or stops."""

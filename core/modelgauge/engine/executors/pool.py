@@ -71,9 +71,9 @@ class Pool:
             "record": self._record,
             "stopped": self._on_stopped,
             "tally": self._tally,
-            "enter": self._enter,
-            "withdraw": self._on_withdrawn,
-            "settle": self._settle,
+            "enter": lambda worker, fields, _: worker.visits.enter(*fields),
+            "withdraw": lambda worker, fields, _: worker.visits.withdraw(*fields),
+            "settle": lambda _worker, fields, _: self.gate.settle(*fields),
             "reported": self._on_report,
             "broken": self._on_broken,
             "log": self._log,
@@ -152,11 +152,8 @@ class Pool:
                 free = [worker for worker in free if not worker.items]
             if not free:
                 return
-            self._give(min(free, key=lambda worker: len(worker.items)), self._waiting.popleft())
-
-    def _give(self, worker: RemoteWorker, item: Assignment) -> None:
-        worker.give(item)
-        self.gate.sharing = sum(bool(worker.items) for worker in self._workers)
+            min(free, key=lambda worker: len(worker.items)).give(self._waiting.popleft())
+            self.gate.sharing = sum(bool(worker.items) for worker in self._workers)
 
     def _share(self) -> int:
         """Items that a worker has at least: all together, twice as many as there are places for calls."""
@@ -254,14 +251,12 @@ class Pool:
         raise UsageError(f"{worker.link.name} cannot take part: {problem}", fix=fix)
 
     def _record(self, worker: RemoteWorker, fields: list[Any], body: bytes) -> None:
-        item = worker.done(*fields)
-        if item is not None and not item.record.done():
+        if (item := worker.done(*fields)) is not None:
             item.record.set_result(body + END)
 
     def _on_stopped(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         work, index, problem, fix = fields
-        item = worker.done(work, index)
-        if item is not None and not item.record.done():
+        if (item := worker.done(work, index)) is not None:
             item.record.set_exception(RunStoppedError(problem, fix=fix))
 
     def _tally(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
@@ -270,19 +265,9 @@ class Pool:
         for calls, grown in zip(self._tallies[work].calls, counts, strict=True):
             calls.add(*grown)
 
-    def _enter(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
-        worker.visits.enter(*fields)
-
-    def _on_withdrawn(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
-        worker.visits.withdraw(fields[0])
-
     def _of_call(self, kind: str, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         number, *rest = fields
         worker.visits.tell(number, kind, rest)
-
-    def _settle(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
-        del worker
-        self.gate.settle(*fields)
 
     def _on_report(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         work, notes = fields

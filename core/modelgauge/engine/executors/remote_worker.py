@@ -95,7 +95,8 @@ class RemoteWorker:
         if now - self._since > _WINDOW:
             self._rate = self._counted / (now - self._since)
             self._since, self._counted = now, 0
-        return self.items.pop((work, index), None)
+        item = self.items.pop((work, index), None)
+        return None if item is None or item.record.done() else item
 
     def has_room(self, share: int) -> bool:
         """Whether it can take another item.
