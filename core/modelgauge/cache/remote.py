@@ -147,8 +147,7 @@ class RemoteCache(ABC):
         wanted, found = iter(digests), {}
         while group := list(islice(wanted, _GROUP)):
             for entry in self._sound_entries(self._do(partial(self.read, group))):
-                if not was_redacted(entry.key.parts + entry.response):
-                    found[entry.key.digest] = entry
+                found[entry.key.digest] = entry
         return found
 
     def put_many(self, entries: Sequence[Entry]) -> None:
@@ -225,9 +224,7 @@ class RemoteCache(ABC):
         after: str | None = ""
         while after is not None:
             values, after = self._do(partial(self.page, after))
-            for entry in self._sound_entries(values):
-                if not was_redacted(entry.key.parts + entry.response):
-                    yield entry
+            yield from self._sound_entries(values)
 
     def verify(self) -> CacheCheck:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
@@ -269,11 +266,15 @@ class RemoteCache(ABC):
                 sleep(next(pauses, _PAUSES[-1]))
 
     def _sound_entries(self, values: Mapping[str, bytes]) -> Iterator[Entry]:
+        """The entries that are sound, and hold no text from which a secret was taken; damaged ones are quarantined."""
         for digest, value in values.items():
             try:
-                yield unpack(digest, value.decode("utf-8"))
+                entry = unpack(digest, value.decode("utf-8"))
             except (DamagedEntryError, UnicodeDecodeError) as error:
                 self._set_aside(digest, value, str(error))
+                continue
+            if not was_redacted(entry.key.parts + entry.response):
+                yield entry
 
     def _set_aside(self, digest: str, value: bytes, why: str) -> None:
         self._do(lambda: self.set_aside(digest, value, why))

@@ -198,7 +198,9 @@ def load_settings(
     if file:
         _check_owner(file, tables, env)
         values["servers"] = _take_servers(file, tables)
-        values["of_plugins"] = _take_plugin_tables(file, tables)
+        values["of_plugins"] = _checked_tables(
+            file, "plugin", tables.pop("plugin", {}), "the plugin's settings"
+        )
     layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
         _from_file(file, tables, table) if file else iter(()),
         _from_environment(env, table, here),
@@ -296,17 +298,12 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
     return found
 
 
-def _take_plugin_tables(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Take the tables `[plugin.NAME]` out of those of the file.
+def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, dict[str, Any]]:
+    """The tables `[KEY.NAME]`, by their names.
 
     Raises:
-        SettingsError: an entry is not a table.
+        SettingsError: an entry is not a table; the message says `what` it should hold.
     """
-    return _checked_tables(file, "plugin", tables.pop("plugin", {}), "the plugin's settings")
-
-
-def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, dict[str, Any]]:
-    """The tables `[KEY.NAME]`, by their names; `what` they hold is named where one is none."""
     named = found if isinstance(found, dict) else {"NAME": found}
     for name, table in named.items():
         if not isinstance(table, dict):

@@ -264,7 +264,7 @@ REPEAT_MEASUREMENTS = RecordTable(
 
 
 def _span_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    for number, (place, trace) in enumerate(_traces(record)):
+    for number, (place, trace) in enumerate(_traces(run_id, record)):
         for span in trace.spans:
             yield (
                 *(run_id, record.test_item.id, number, span.id, span.parent, *place),
@@ -273,12 +273,11 @@ def _span_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             )
 
 
-def _traces(record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
+def _traces(run_id: str, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
     """The traces of an item, each with prompt, repeat and completion as far as they are known."""
-    for place, interaction in _interactions(record):
-        for number, annotated in enumerate(interaction.response.completions):
-            if trace := trace_of(annotated.completion):
-                yield (place, interaction.repeat, number), trace
+    for key, _, annotated in _completions(run_id, record):
+        if trace := trace_of(annotated.completion):
+            yield key[2:], trace
     for failure in record.failures:
         repeat = None if isinstance(failure, TestItemExceptionRecord) else failure.repeat
         yield from (((None, repeat, None), trace) for trace in failure.traces)
