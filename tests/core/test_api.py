@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import re
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -462,6 +463,13 @@ def test_a_test_that_makes_no_items_is_told_wherever_items_are_wanted(sut, optio
         Runner(**options).plan(NoItems("x"), sut)
     with pytest.raises(RunStoppedError, match=told):
         list(list_items(NoItems("x"), **options))
+
+    class Leaves(NoItems):
+        def make_test_items(self, dependencies):
+            sys.exit("no key")
+
+    with pytest.raises(RunStoppedError, match="Test 'x' makes no items: SystemExit: no key"):
+        list(list_items(Leaves("x"), **options))
 
 
 def test_what_a_run_was_made_of_stands_in_its_manifest(sut, options, tmp_path):
