@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.datasets.dataset_files import file_text
+from modelgauge.dependencies.safety import unsafe_part
 from modelgauge.engine.run_files.folder import whole_lines
 from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.files.regular import bytes_of
@@ -26,7 +27,6 @@ from modelgauge.wording.phrases import counted
 DATASETS, VERSIONS = "datasets", "versions.jsonl"
 LONGEST_MESSAGE = 10_000
 _ALIAS = re.compile(r"\w(?:[\w .-]{0,58}[\w-])?")
-_NO_FOLDER = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # of Windows
 _FILE = re.compile(r"v(\d{4,9})\.jsonl")
 
 Row = Mapping[str, Any]
@@ -78,7 +78,7 @@ def check_alias(alias: object) -> str:
         InvalidOptionError: it is not a valid alias.
     """
     name = unicodedata.normalize("NFC", alias) if isinstance(alias, str) else ""
-    if not _ALIAS.fullmatch(name) or _NO_FOLDER.fullmatch(name):
+    if not _ALIAS.fullmatch(name) or unsafe_part(name):
         raise InvalidOptionError(
             f"{alias!r} cannot be the alias of a data set.",
             fix="Use 1 to 60 letters, digits, spaces, '.', '_' and '-', such as 'support questions'.",
