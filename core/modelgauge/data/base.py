@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.phrases import a_thing, beginning, capitalized, counted
+from modelgauge.wording.phrases import a_thing, beginning, capitalized, counted, first_few
 
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")
@@ -195,10 +195,9 @@ class UnknownFields:
             return
         self._warned = True
         names = list(dict.fromkeys(_dotted_path(location) for location in locations))
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         warnings.warn(
             f"{self._where}kipped fields that this version of modelgauge does not know: "
-            f"{', '.join(names[:5])}{more}. Upgrade modelgauge to read them.",
+            f"{first_few(names, 5)}. Upgrade modelgauge to read them.",
             stacklevel=3,
         )
 

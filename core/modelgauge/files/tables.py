@@ -17,7 +17,7 @@ from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import bytes_of_file, text_of
-from modelgauge.wording.phrases import beginning, counted
+from modelgauge.wording.phrases import beginning, counted, first_few
 
 
 class OtherContentError(InputFileError):
@@ -80,8 +80,7 @@ _MOST_LISTED = 30
 def _columns_are(columns: Sequence[str]) -> str:
     if not columns:
         return "There are no columns."
-    more = f" and {len(columns) - _MOST_LISTED:,} more" if len(columns) > _MOST_LISTED else ""
-    return f"The columns are: {', '.join(map(repr, columns[:_MOST_LISTED]))}{more}."
+    return f"The columns are: {first_few([*map(repr, columns)], _MOST_LISTED)}."
 
 
 def _say_delimiter(delimiter: str) -> str:

@@ -17,7 +17,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.keys import Key, group_of_failed, key_function
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 if TYPE_CHECKING:
     import numpy as np
@@ -244,11 +244,10 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         )
 
     def _incomplete(self, name: str, places: Sequence[int]) -> InvalidDataError:
-        shown = ", ".join(f"'{self._item(place).test_item.id}'" for place in places[:5])
-        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        shown = first_few([f"'{self._item(place).test_item.id}'" for place in places], 5)
         have = counted(len(places), f"item of {len(self):,} has", f"items of {len(self):,} have")
         return InvalidDataError(
-            f"{have} no measurement '{name}': {shown}{more}.",
+            f"{have} no measurement '{name}': {shown}.",
             fix='Return it for every item from measure_quality, or say missing="skip" or missing=<a number>.',
         )
 

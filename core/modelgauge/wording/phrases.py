@@ -1,6 +1,7 @@
 """Parts of messages: names with their article ("a str"), counts with their noun, times, and shortened long texts."""
 
 import string
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 _LETTERS = string.ascii_letters + string.digits + "_+/=.%:~-"
@@ -34,6 +35,12 @@ def capitalized(text: str) -> str:
 def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 item`, `1,200 items`; with words that agree: `counted(n, "item was", "items were")`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """Names with commas between them, `a, b`; of more than `most` the first, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def time_in(seconds: float) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.phrases import beginning, counted, ends, quoted
+from modelgauge.wording.phrases import beginning, counted, ends, first_few, quoted
 
 SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
 
@@ -46,3 +46,9 @@ def test_the_ends_of_a_page_say_how_much_is_left_out():
 def test_one_endless_word_is_cut():
     assert beginning("x" * 10_000, 5000) == "x" * 5000 + "…"
     assert ends("x" * 30_000, 10_000) == f"{'x' * 5000} […20,000 characters…] {'x' * 5000}"
+
+
+def test_of_many_names_the_first_few_are_listed_with_how_many_more_there_are():
+    assert first_few([], 2) == ""
+    assert first_few(["a", "b"], 2) == "a, b"
+    assert first_few(["x"] * 1_203, 3) == "x, x, x and 1,200 more"

@@ -9,7 +9,7 @@ from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 _MOST_NAMED = 5
 _FAILED_AT = {"sut": "sut_errors", "annotator": "annotator_errors", "measure": "unscored"}
@@ -44,9 +44,8 @@ class CallTally:
         """The note that these metrics judged nothing, where there are any: a SUT does not know who judges it."""
         if not self.metrics:
             return ()
-        named = sorted(self.metrics)
-        more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
-        note = f"Metrics of observed functions judged nothing here: {', '.join(named[:_MOST_NAMED])}{more}."
+        named = first_few(sorted(self.metrics), _MOST_NAMED)
+        note = f"Metrics of observed functions judged nothing here: {named}."
         where = "evaluate(goldens=…, observed_callback=…) and assert_test(golden=…, observed_callback=…)"
         return (f"{note} They judge in {where}; in this run only the test's own do.",)
 
