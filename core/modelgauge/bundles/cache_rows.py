@@ -4,12 +4,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, RowCounts
-from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.base import ResponseCache, in_groups
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import Entry, Key, was_redacted
 from modelgauge.cache.opening import existing_cache
@@ -18,11 +17,9 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import BundleError
 from modelgauge.files.regular import opened
 
-T = TypeVar("T")
 CachePlace: TypeAlias = tuple[str | None, Path]
 """The place of a cache, as `existing_cache` takes it."""
 
-_GROUP = 500
 _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an escape
 
 
@@ -66,7 +63,7 @@ def _entries(places: Iterable[CachePlace], keys: Iterable[str]) -> Iterator[tupl
     """The entry of each key; None if no cache has it."""
     with ExitStack() as stack:
         caches = [stack.enter_context(existing_cache(*place)) for place in dict.fromkeys(places)]
-        for group in _groups(keys):
+        for group in in_groups(keys):
             found: dict[str, Entry] = {}
             for cache in caches:
                 lacking = [key for key in group if key not in found]
@@ -82,7 +79,7 @@ def fill(cache: ResponseCache, file: Path) -> None:
         CacheError: the disk refuses.
     """
     with opened(file) as lines:
-        for group in _groups(enumerate(iter(lambda: lines.readline(_LONGEST), b""), start=1)):
+        for group in in_groups(enumerate(iter(lambda: lines.readline(_LONGEST), b""), start=1)):
             cache.put_many([_entry(line, f"{ROWS}, line {number}") for number, line in group])
 
 
@@ -97,9 +94,3 @@ def _entry(line: bytes, where: str) -> Entry:
     if not proves_itself:
         raise BundleError(f"{where}: the key is not that of the call that stands there.", fix=ASK_AGAIN)
     return Entry(Key(digest, parts), response)
-
-
-def _groups(values: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(values)
-    while group := list(islice(left, _GROUP)):
-        yield group

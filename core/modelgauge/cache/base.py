@@ -1,10 +1,22 @@
 """What a cache of responses does, wherever it keeps them."""
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
 
 from modelgauge.cache.keys import Entry
 from modelgauge.data.base import Frozen
+
+T = TypeVar("T")
+
+_GROUP = 500  # what is read or written at once: what an interruption can lose
+
+
+def in_groups(values: Iterable[T]) -> Iterator[list[T]]:
+    """Keys or entries in groups, each of which is read or written at once."""
+    left = iter(values)
+    while group := list(islice(left, _GROUP)):
+        yield group
 
 
 class CacheCheck(Frozen):

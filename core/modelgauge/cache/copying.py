@@ -1,14 +1,12 @@
 """Copies the responses of one cache into another."""
 
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from modelgauge.cache.base import in_groups
 from modelgauge.cache.opening import existing_facts, open_cache
 from modelgauge.errors import CacheError, InvalidOptionError
-
-_GROUP = 500  # entries of one transaction: what an interruption can lose
 
 
 class Copied(NamedTuple):
@@ -47,8 +45,8 @@ def copied(source: str, target: str) -> Copied:
         new = open_cache(target, nowhere)
         stack.callback(new.leave)
         stack.callback(new.close)
-        damaged, entries, known, written = old.verify().damaged, old.entries(), 0, 0
-        while group := list(islice(entries, _GROUP)):
+        damaged, known, written = old.verify().damaged, 0, 0
+        for group in in_groups(old.entries()):
             there = new.get_many([entry.key.digest for entry in group])
             missing = {entry.key.digest: entry for entry in group if entry.key.digest not in there}
             new.put_many(list(missing.values()))

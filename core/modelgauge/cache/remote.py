@@ -12,11 +12,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from time import monotonic, sleep
 from typing import ClassVar, TypeVar
 
-from modelgauge.cache.base import CacheCheck
+from modelgauge.cache.base import CacheCheck, in_groups
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
 from modelgauge.errors import CacheError
@@ -25,7 +24,6 @@ from modelgauge.wording.urls import without_password
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_GROUP = 500  # entries that are read at once
 _PATIENCE = 30.0  # seconds for a server that is gone, a restart say
 _PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
@@ -144,8 +142,8 @@ class RemoteCache(ABC):
 
     def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
         """Return the stored entries of these keys; damaged entries are quarantined, and count as missing."""
-        wanted, found = iter(digests), {}
-        while group := list(islice(wanted, _GROUP)):
+        found = {}
+        for group in in_groups(digests):
             for entry in self._sound_entries(self._do(partial(self.read, group))):
                 found[entry.key.digest] = entry
         return found

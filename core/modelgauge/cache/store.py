@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import diskcache
 
-from modelgauge.cache.base import CacheCheck
+from modelgauge.cache.base import CacheCheck, in_groups
 from modelgauge.cache.database import (
     LARGEST,
     Store,
@@ -41,7 +40,6 @@ from modelgauge.files.regular import opened
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_GROUP = 500  # entries that are read, or taken over, at once
 _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
 
 
@@ -103,9 +101,8 @@ class DiskCache(CacheFolder):
     def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
         """The entries of these keys that are there; as for `get_many`."""
         found: dict[str, Entry] = {}
-        wanted = iter(digests)
         with self._reading():
-            while group := list(islice(wanted, _GROUP)):
+            for group in in_groups(digests):
                 found |= self._past_damage(partial(self._read, group))
         return found
 
@@ -257,8 +254,8 @@ class DiskCache(CacheFolder):
             self._connect()
         if aside is None:
             return
-        kept, entries = 0, salvaged(aside / "cache.db")
-        while group := list(islice(entries, _GROUP)):
+        kept = 0
+        for group in in_groups(salvaged(aside / "cache.db")):
             self._put_many(group)
             kept += len(group)
         log.warning("%d sound answers of the damaged cache were taken over.", kept)
