@@ -208,18 +208,14 @@ def request_for(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> Any:
     Raises:
         IncompatibleError: the SUT does not take this kind of prompt.
     """
-    is_text = isinstance(prompt, TextPrompt)
-    needed = AcceptsTextPrompt if is_text else AcceptsChatPrompt
-    if not overrides(type(sut), needed.methods[0]):
+    needed = AcceptsTextPrompt if isinstance(prompt, TextPrompt) else AcceptsChatPrompt
+    (method,) = needed.methods
+    if not overrides(type(sut), method):
         raise IncompatibleError(
             f"'{sut.uid}' takes no {type(prompt).__name__}.",
             fix=f"Name {needed.__name__} in the test's requires_sut_capabilities, and choose another SUT.",
         )
-    return (
-        sut.translate_text_prompt(prompt)
-        if isinstance(prompt, TextPrompt)
-        else sut.translate_chat_prompt(prompt)
-    )
+    return getattr(sut, method)(prompt)
 
 
 def check_sut(sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any]]) -> None:
