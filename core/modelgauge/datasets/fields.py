@@ -98,7 +98,7 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
     """What a value says; None if it is a blank cell.
 
-    A text means a list with that text, the name of a tool means the tool, and JSON means its value.
+    A text means a list with that text (an empty one an empty list), the name of a tool means the tool, and JSON means its value.
 
     Args:
         field: what it stands for.
@@ -116,7 +116,7 @@ def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = Fal
         if is_cell or kind in (_OBJECT, _TURNS) or is_joined(field, value, delimiter):
             value = _of_text(kind, value, delimiter) if value.strip() else None
         elif kind.delimiter:
-            value = [value]
+            value = [value] if value else []  # as DeepEval's JSONL has an empty list
     if (
         kind is _NUMBER
         and value is not None

@@ -193,8 +193,11 @@ def test_lists_that_json_holds_as_one_text_are_split_with_a_warning(tmp_path):
         cases.add_test_cases_from_jsonl_file(file)
     assert cases.test_cases == [LLMTestCase("q", **fields)]
     goldens = EvaluationDataset()
-    goldens.add_goldens_from_hf_dataset([{"input": "q", "context": "a | b"}])
-    assert goldens.goldens[0].context == ["a | b"]  # a row of other sources has types
+    goldens.add_goldens_from_hf_dataset([{"input": "q", "context": "a | b"}, {"input": "q", "context": ""}])
+    assert [golden.context for golden in goldens.goldens] == [
+        ["a | b"],
+        [],
+    ]  # rows of other sources have types
 
 
 @pytest.mark.parametrize(
