@@ -62,3 +62,8 @@ def test_a_file_that_cannot_be_written_is_told_with_the_command_that_goes_on(tmp
         with pytest.raises(RunStoppedError, match=f"`modelgauge resume {run.name} --data-dir {tmp_path}`"):
             write()
     assert [path.name for path in sorted(run.iterdir())] == ["items.jsonl", "record.json"]
+
+
+def test_a_run_whose_folder_was_removed_is_not_to_be_resumed(tmp_path):
+    with pytest.raises(RunStoppedError, match="removed meanwhile. Run the same command again"):
+        write_atomically(tmp_path / "runs" / "20260131-120000-a1b2c3" / "record.json", "{}")

@@ -277,10 +277,10 @@ def unreadable(path: Path, error: OSError) -> RecordError:
 
 def refused(path: Path, error: OSError) -> RunStoppedError:
     """The error for a file of a run that cannot be written."""
-    return RunStoppedError(
-        f"{path} cannot be written: {error.strerror or error}.",
-        fix=f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`.",
-    )
+    fix = f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`."
+    if isinstance(error, FileNotFoundError):
+        fix = "Its folder was removed meanwhile. Run the same command again: it does not pay again for cached answers."
+    return RunStoppedError(f"{path} cannot be written: {error.strerror or error}.", fix=fix)
 
 
 def _default_runs() -> Path | None:
