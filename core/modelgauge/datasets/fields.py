@@ -98,7 +98,8 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
     """What a value says; None if it is a blank cell.
 
-    A text means a list with that text (an empty one an empty list), the name of a tool means the tool, and JSON means its value.
+    A text means a list with that text, and an empty text an empty list. The name of a tool means the tool, and JSON
+    means its value.
 
     Args:
         field: what it stands for.
