@@ -1,7 +1,7 @@
 """An item with its annotated responses, and an item with its measurements."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, SupportsFloat, TypeVar, overload
 
@@ -93,6 +93,11 @@ class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the
         return super().__eq__(other)
 
 
+def completions_of(interactions: Iterable[PromptInteractionAnnotations]) -> list[SUTCompletionAnnotations]:
+    """All completions of some interactions, with their annotations, in order."""
+    return [completion for interaction in interactions for completion in interaction.response.completions]
+
+
 def _with_prompts(value: Any, info: ValidationInfo) -> Any:
     """Interactions with the prompts that a journal names by their places in the item."""
     prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
@@ -153,9 +158,7 @@ class TestItemAnnotations(Frozen):
         return self._only().get_annotation(key) if cls is None else self._only().get_annotation(key, cls)
 
     def _only(self) -> SUTCompletionAnnotations:
-        completions = [
-            completion for interaction in self.interactions for completion in interaction.response.completions
-        ]
+        completions = completions_of(self.interactions)
         if len(completions) != 1:
             raise InvalidDataError(
                 f"Item '{self.test_item.id}' has {len(completions)} completions, so there is no single text.",

@@ -7,7 +7,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from modelgauge.data.annotations import Interactions, Measurements, PromptInteractionAnnotations
+from modelgauge.data.annotations import (
+    Interactions,
+    Measurements,
+    PromptInteractionAnnotations,
+    completions_of,
+)
 from modelgauge.data.base import Count, Frozen, of_valid
 from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
@@ -148,10 +153,7 @@ class TestItemExceptionRecord(Frozen):
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
     """The spans of the traces that the completions hold."""
-    completions = [
-        each.completion for interaction in interactions for each in interaction.response.completions
-    ]
-    traces = [trace for completion in completions if (trace := trace_of(completion))]
+    traces = [trace for each in completions_of(interactions) if (trace := trace_of(each.completion))]
     return tuple([span for trace in traces for span in trace.spans])
 
 

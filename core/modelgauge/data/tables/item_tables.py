@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
+from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations, completions_of
 from modelgauge.data.item_records import (
     ItemRecord,
     TestItemExceptionRecord,
@@ -34,11 +34,7 @@ _OF_COMPLETION = (
 
 def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     item, failure = record.test_item, record if isinstance(record, TestItemExceptionRecord) else None
-    answers = [
-        each.completion.text
-        for interaction in record.interactions
-        for each in interaction.response.completions
-    ]
+    answers = [each.completion.text for each in completions_of(record.interactions)]
     yield (
         run_id,
         item.id,
