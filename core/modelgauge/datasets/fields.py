@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from modelgauge.config.options import is_number
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.tables import DECODER, OtherContentError, Table, why_no_json
 from modelgauge.interfaces.arguments import explains_arguments
@@ -118,11 +119,7 @@ def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = Fal
             value = _of_text(kind, value, delimiter) if value.strip() else None
         elif kind.delimiter:
             value = [value] if value else []  # as DeepEval's JSONL has an empty list
-    if (
-        kind is _NUMBER
-        and value is not None
-        and (isinstance(value, bool) or not isinstance(value, int | float))
-    ):
+    if kind is _NUMBER and value is not None and not is_number(value):
         raise UnfitError(kind.wanted)
     if kind is _TOOLS and isinstance(value, list | tuple):
         return [{"name": part} if isinstance(part, str) else part for part in value]
