@@ -262,7 +262,17 @@ class ItemSource:
         if self._pull is not None:
             self._pull.cancel()
         if self._thread is not None:
-            self._thread.submit(lambda: _closed(self._items))
+            self._thread.submit(self._drop_items)
+
+    def _drop_items(self) -> None:
+        """Close the items and let them go: in Python 3.12 a closed generator still holds the author's."""
+        items, self._items = self._items, iter(())
+        close = getattr(items, "close", None)
+        try:
+            if close is not None:
+                close()
+        except BaseException:  # the author's; it is logged, and changes nothing
+            log.exception("The items of a test could not be closed.")
 
     def _start_pull(self) -> None:
         if self._pull is None:
@@ -282,15 +292,6 @@ class ItemSource:
             self._waiting.all()
         for _ in chunk:  # a worker for each item
             self._waiting.next()
-
-
-def _closed(items: Iterator[NumberedItem]) -> None:
-    close = getattr(items, "close", None)
-    try:
-        if close is not None:
-            close()
-    except BaseException:  # the author's; it is logged, and changes nothing
-        log.exception("The items of a test could not be closed.")
 
 
 def _chunk(items: Iterator[NumberedItem], most: int) -> tuple[list[NumberedItem], bool, Exception | None]:
