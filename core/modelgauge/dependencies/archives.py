@@ -114,9 +114,7 @@ class _TarSource:
         self._position = 0
         self._header = self._kind = b""
         self._headers = self._metadata_bytes = 0  # since the last member
-        self._metadata = (
-            b""  # read and checked whole; versions of the parser differ in how much they take at once
-        )
+        self._metadata = b""  # is read and checked whole, before the parser takes it in one piece or several
 
     def members(self) -> Iterator[tarfile.TarInfo]:
         """The archive's members; the content of each is to be taken by `pieces` before the next is asked for."""
@@ -159,9 +157,8 @@ class _TarSource:
             raise self._refusal("is damaged, not a tar archive, or an incremental backup")
         self._check_names(name, prefix)
         if self._kind in _PAX | _GNU_NAMES:
-            self._metadata = self._checked_metadata(
-                tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape").size
-            )
+            announced = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+            self._metadata = self._checked_metadata(announced.size)
         return header
 
     def _checked_metadata(self, size: int) -> bytes:
