@@ -2,7 +2,6 @@
 the files name.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, PYTEST, RecordedRange, normalized_result
+from modelgauge.data.results import GIVEN, PYTEST, RecordedRange, normalized_result, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
@@ -125,10 +124,7 @@ def _names(declared: object) -> list[str]:
 
 
 def _ranges(recorded: Mapping[str, RecordedRange] | None) -> dict[str, Range]:
-    return {
-        name: (-math.inf if low is None else low, math.inf if high is None else high)
-        for name, (low, high) in (recorded or {}).items()
-    }
+    return {name: range_of(ends) for name, ends in (recorded or {}).items()}
 
 
 def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tally:

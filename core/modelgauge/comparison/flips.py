@@ -11,7 +11,7 @@ import numpy as np
 
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import FlippedItem
-from modelgauge.data.annotations import SUTCompletionAnnotations
+from modelgauge.data.annotations import completions_of
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 
@@ -56,6 +56,7 @@ class Flips:
         return -gains if self.paired.directions.get(of) == "lower" else gains
 
     def _flipped(self, at: int, baseline: ItemRecord, candidate: ItemRecord, *, won: bool) -> FlippedItem:
+        before, after = completions_of(baseline.interactions), completions_of(candidate.interactions)
         return FlippedItem(
             test=self.paired.test,
             measurement=self.measurement,
@@ -66,14 +67,8 @@ class Flips:
             candidate_value=float(self.paired.after.values[self.measurement][at]),
             won=won,
             prompts=tuple([prompt_text(prompt.prompt) for prompt in baseline.test_item.prompts]),
-            baseline_answers=tuple([completion.completion.text for completion in _completions(baseline)]),
-            candidate_answers=tuple([completion.completion.text for completion in _completions(candidate)]),
-            baseline_annotations=tuple([completion.annotations for completion in _completions(baseline)]),
-            candidate_annotations=tuple([completion.annotations for completion in _completions(candidate)]),
+            baseline_answers=tuple([each.completion.text for each in before]),
+            candidate_answers=tuple([each.completion.text for each in after]),
+            baseline_annotations=tuple([each.annotations for each in before]),
+            candidate_annotations=tuple([each.annotations for each in after]),
         )
-
-
-def _completions(record: ItemRecord) -> Iterator[SUTCompletionAnnotations]:
-    return (
-        completion for interaction in record.interactions for completion in interaction.response.completions
-    )

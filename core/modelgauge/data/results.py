@@ -43,6 +43,12 @@ def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, Reco
     }
 
 
+def range_of(recorded: RecordedRange) -> tuple[float, float]:
+    """A range of a record with its ends: an end that is None is at infinity."""
+    low, high = recorded
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
 _MOST_OF_A_GROUP = 20  # rows in a notebook
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
 _ALL_ESTIMATES_HAVE = frozenset(Estimate.positional_fields)  # the others came later: older records lack them

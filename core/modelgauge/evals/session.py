@@ -48,6 +48,7 @@ from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
 from modelgauge.runs.recorded_run import recorded_run
+from modelgauge.wording.phrases import first_few
 
 
 class SessionSecrets(SecretStore):
@@ -365,10 +366,9 @@ class Session:
         tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not tests:
             return []
-        more = f" and {len(tests) - 1:,} more" if len(tests) > 1 else ""
         why = "it works by parameters, which methods of unittest.TestCase cannot have"
         fix = "Write them as functions, or as methods of a plain class."
-        return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
+        return [f"--repeat {self.options.repeat} did not repeat {first_few(tests, 1)}: {why}. {fix}"]
 
 
 def current_test() -> str | None:

@@ -18,7 +18,7 @@ from modelgauge.errors import RecordError
 from modelgauge.runs.record_files import records_in
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 log = logging.getLogger(__name__)
 
@@ -100,10 +100,9 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
         *(f"{own} ({len(runs)} runs)" if len(runs) > 1 else runs[0].run_id for own, runs in named.items()),
         *(run.run_id for run in rest),
     ]
-    more = f" and {len(meanings) - _MOST_LISTED:,} more" if len(meanings) > _MOST_LISTED else ""
+    listed = first_few(sorted(meanings, reverse=True), _MOST_LISTED)
     raise RecordError(
-        f"'{prefix}' is the beginning of {len(meanings):,} ids: "
-        f"{', '.join(sorted(meanings, reverse=True)[:_MOST_LISTED])}{more}.",
+        f"'{prefix}' is the beginning of {len(meanings):,} ids: {listed}.",
         fix="Give more of the one that you mean: `modelgauge runs` lists them.",
     )
 

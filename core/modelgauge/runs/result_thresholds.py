@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from modelgauge.config.options import is_number
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
@@ -150,8 +151,4 @@ def _numbers(record: TestRecord) -> dict[str, float]:
     plain = {
         name: value.value if isinstance(value, Estimate) else value for name, value in record.result.items()
     }
-    return {
-        name: float(value)
-        for name, value in plain.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    return {name: float(value) for name, value in plain.items() if is_number(value)}

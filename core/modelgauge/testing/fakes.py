@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from modelgauge.data.annotations import TestItemAnnotations
+from modelgauge.data.annotations import TestItemAnnotations, completions_of
 from modelgauge.data.base import typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
@@ -204,10 +204,7 @@ def text_of(prompt: AnyPrompt) -> str:
 
 
 def _answered(item: TestItemAnnotations) -> Mapping[str, float]:
-    completions = [
-        completion for interaction in item.interactions for completion in interaction.response.completions
-    ]
-    return {"answered": any(completion.completion.text.strip() for completion in completions)}
+    return {"answered": any(each.completion.text.strip() for each in completions_of(item.interactions))}
 
 
 def _made_up_logprobs(text: str, count: int) -> tuple[TopTokens, ...]:

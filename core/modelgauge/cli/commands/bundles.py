@@ -21,7 +21,7 @@ from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.files.regular import real_path
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -225,8 +225,7 @@ def _lines(checked: Checked) -> Iterator[str]:
         findings = counted(len(run.findings), "finding") if run.findings else "nothing wrong"
         yield f"{run.run.run_id}: {counted(run.items, 'item')}, {findings}"
         if run.redacted:
-            more = ", ..." if len(run.redacted) > _MOST_NAMED else ""
-            named = ", ".join(run.redacted[:_MOST_NAMED]) + more
+            named = first_few(run.redacted, _MOST_NAMED)
             number = counted(len(run.redacted), "item")
             yield f"  Not checked. Texts were taken out of {number}: {named}"
         for sentence in run.unchecked:

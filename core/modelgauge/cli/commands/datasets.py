@@ -13,7 +13,7 @@ from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.cli.program import FAILED, Lazy, LazyGroup
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.reports.layout import one_line
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,9 +89,8 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
         app.show_json({"datasets": rows, "broken": broken, "others": others})
         return
     if others:
-        named = ", ".join(other["path"] for other in others[:_MOST_NAMED])
-        more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
-        app.note(f"Not data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
+        named = first_few([other["path"] for other in others], _MOST_NAMED)
+        app.note(f"Not data sets: {named}. `modelgauge datasets validate FILE` says why.")
     table = [
         (
             row["path"],

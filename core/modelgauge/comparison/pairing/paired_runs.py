@@ -1,6 +1,5 @@
 """From names of runs to their paired items: `paired_runs`, which returns `PairedRuns`."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, mea
 from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Direction, known_directions
+from modelgauge.data.results import Direction, known_directions, range_of
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
@@ -316,10 +315,7 @@ def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:
 
 def _range(side: Side, name: str) -> tuple[float, float] | None:
     recorded = (side.run.record.ranges or {}).get(name)
-    if recorded is None:
-        return side.bool_ranges.get(name)
-    low, high = recorded
-    return (-math.inf if low is None else low, math.inf if high is None else high)
+    return side.bool_ranges.get(name) if recorded is None else range_of(recorded)
 
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:
