@@ -111,7 +111,7 @@ def aligned(
     if not (np.isfinite(differences) | (gaps & (np.isnan(before) | np.isnan(after)))).all():
         raise InvalidDataError(
             "There are values, or differences of values, that are not finite.",
-            fix="Leave out items without a value.",
+            fix="Leave out items without a value, and measure huge values in a larger unit.",
         )
     return before, after
 
