@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from modelgauge.data.results import Counts as Counts
     from modelgauge.data.results import RunFailure as RunFailure
     from modelgauge.data.results import Threshold as Threshold
-    from modelgauge.dependencies.safety import Patience as Patience
+    from modelgauge.dependencies.safety import DownloadLimits as DownloadLimits
     from modelgauge.dependencies.safety import UnpackLimits as UnpackLimits
     from modelgauge.dependencies.sources import ExternalData as ExternalData
     from modelgauge.dependencies.sources import LocalData as LocalData

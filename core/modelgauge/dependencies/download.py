@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from modelgauge.dependencies.safety import Patience, Progress
+from modelgauge.dependencies.safety import DownloadLimits, Progress
 from modelgauge.errors import DownloadError
 from modelgauge.wording.phrases import counted
 
@@ -28,7 +28,7 @@ class _PassingError(Exception):
     """A failure that may pass, so that another try is worth it."""
 
 
-def download(url: str, target: Path, *, max_bytes: int, progress: Progress, patience: Patience) -> None:
+def download(url: str, target: Path, *, max_bytes: int, progress: Progress, limits: DownloadLimits) -> None:
     """Write what `url` serves to `target`, byte for byte; a try that fails leaves nothing there.
 
     Args:
@@ -36,31 +36,31 @@ def download(url: str, target: Path, *, max_bytes: int, progress: Progress, pati
         target: a file that does not exist yet, in a folder that does.
         max_bytes: an answer larger than this is refused.
         progress: called after every chunk.
-        patience: time-outs and retries.
+        limits: time-outs and retries.
 
     Raises:
         DownloadError: with the URL and the answer of the server or the network.
     """
     for attempt in itertools.count(1):
         try:
-            with _open(url, patience) as response, target.open("wb") as file:
-                _copy(url, response, file, max_bytes=max_bytes, progress=progress, patience=patience)
+            with _open(url, limits) as response, target.open("wb") as file:
+                _copy(url, response, file, max_bytes=max_bytes, progress=progress, limits=limits)
         except BaseException as error:
             target.unlink(missing_ok=True)
             if not isinstance(error, _PassingError):
                 raise
-            if attempt >= patience.tries:
-                raise _failed(url, f"{error}, in try {attempt} of {patience.tries}") from error
-            time.sleep(patience.backoff * 2 ** (attempt - 1))
+            if attempt >= limits.tries:
+                raise _failed(url, f"{error}, in try {attempt} of {limits.tries}") from error
+            time.sleep(limits.backoff * 2 ** (attempt - 1))
         else:
             return
 
 
-def _open(url: str, patience: Patience) -> http.client.HTTPResponse:
+def _open(url: str, limits: DownloadLimits) -> http.client.HTTPResponse:
     request = urllib.request.Request(url, headers={"User-Agent": "modelgauge", "Accept": "*/*"})  # noqa: S310 - http(s) only: WebData checks it, and the redirect handler below does
     opener = urllib.request.build_opener(_SafeRedirects, _HTTPHandler, _HTTPSHandler)
     try:
-        response: http.client.HTTPResponse = opener.open(request, timeout=patience.timeout)
+        response: http.client.HTTPResponse = opener.open(request, timeout=limits.timeout)
     except urllib.error.HTTPError as error:
         error.close()
         answer = f"the server answered {error.code} {error.reason}"
@@ -84,7 +84,7 @@ def _copy(
     *,
     max_bytes: int,
     progress: Progress,
-    patience: Patience,
+    limits: DownloadLimits,
 ) -> None:
     declared = response.headers.get("Content-Length", "")
     expected = int(declared) if declared.isascii() and declared.isdigit() else None
@@ -105,9 +105,9 @@ def _copy(
             raise _failed(
                 url, f"the server sends more than the {max_bytes:,} bytes that UnpackLimits(max_bytes) allows"
             )
-        if time.monotonic() - window_start > patience.stall_seconds:
-            if window_bytes < patience.stall_bytes:
-                raise _PassingError(f"stalled: {window_bytes:,} bytes in {patience.stall_seconds:g} s")
+        if time.monotonic() - window_start > limits.stall_seconds:
+            if window_bytes < limits.stall_bytes:
+                raise _PassingError(f"stalled: {window_bytes:,} bytes in {limits.stall_seconds:g} s")
             window_start, window_bytes = time.monotonic(), 0
     if expected is None and received == 0:  # what a connection that broke in the headers looks like
         raise _PassingError("the server sent nothing and did not say that there is nothing")

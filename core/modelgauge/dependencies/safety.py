@@ -108,7 +108,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DownloadLimits:
     """How long a download may take to fail.
 
     Args:
@@ -134,7 +134,7 @@ class Patience:
             value = getattr(self, name)
             if not value >= least:
                 fix = f"Give at least {least:g}."
-                raise DefinitionError(f"Patience({name}={value!r}) is too small.", fix=fix)
+                raise DefinitionError(f"DownloadLimits({name}={value!r}) is too small.", fix=fix)
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------

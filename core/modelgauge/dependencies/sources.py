@@ -12,7 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Literal, get_args
 
 from modelgauge.dependencies.safety import (
-    Patience,
+    DownloadLimits,
     Progress,
     UnpackLimits,
     file_name,
@@ -143,7 +143,7 @@ class WebData(ExternalData):
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data; `max_bytes` bounds the download too.
-        patience: time-outs and retries.
+        download_limits: time-outs and retries.
 
     Raises:
         DefinitionError: the URL or another argument cannot be right.
@@ -157,11 +157,11 @@ class WebData(ExternalData):
         unpack: Literal["tar", "zip"] | None = None,
         *,
         limits: UnpackLimits | None = None,
-        patience: Patience | None = None,
+        download_limits: DownloadLimits | None = None,
     ) -> None:
         super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
         self.url = _checked_url(url)
-        self.patience = patience or Patience()
+        self.download_limits = download_limits or DownloadLimits()
 
     @property
     def source(self) -> str:
@@ -174,7 +174,9 @@ class WebData(ExternalData):
     def fetch(self, target: Path, progress: Progress) -> None:
         # Imported here: the HTTP stack takes longer to import than all the rest, and most runs fetch nothing.
         download = importlib.import_module("modelgauge.dependencies.download").download
-        download(self.url, target, max_bytes=self.limits.max_bytes, progress=progress, patience=self.patience)
+        download(
+            self.url, target, max_bytes=self.limits.max_bytes, progress=progress, limits=self.download_limits
+        )
 
 
 class _InPlace(ExternalData):

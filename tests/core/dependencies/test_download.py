@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from modelgauge.dependencies.download import _SafeRedirects, download
-from modelgauge.dependencies.safety import Patience
+from modelgauge.dependencies.safety import DownloadLimits
 from modelgauge.errors import DefinitionError, DownloadError
 
-HASTY = Patience(timeout=5, tries=3, backoff=0)
+HASTY = DownloadLimits(timeout=5, tries=3, backoff=0)
 
 
-def fetch(url, target, patience=HASTY, max_bytes=1 << 20):
+def fetch(url, target, limits=HASTY, max_bytes=1 << 20):
     told = []
     download(
         url,
         target,
         max_bytes=max_bytes,
         progress=lambda done, total: told.append((done, total)),
-        patience=patience,
+        limits=limits,
     )
     return told
 
@@ -110,7 +110,7 @@ def test_not_found_names_address_and_status_and_is_not_tried_again(server, answe
 def test_a_server_that_never_answers_times_out(server, target):
     url = server.serve("/file", lambda _: server.released.wait(10))
     with pytest.raises(DownloadError, match=r"timed out|timeout"):
-        fetch(url, target, Patience(timeout=0.1, tries=1))
+        fetch(url, target, DownloadLimits(timeout=0.1, tries=1))
 
 
 def test_headers_that_trickle_time_out_although_no_single_read_does(server, target):
@@ -121,7 +121,7 @@ def test_headers_that_trickle_time_out_although_no_single_read_does(server, targ
 
     url = server.serve("/file", answer)
     with pytest.raises(DownloadError, match="no complete answer in"):
-        fetch(url, target, Patience(timeout=0.2, tries=1))
+        fetch(url, target, DownloadLimits(timeout=0.2, tries=1))
     assert not target.exists()
 
 
@@ -138,7 +138,7 @@ def test_headers_that_break_off_are_an_error(server, target):
 @pytest.mark.parametrize("field", ["timeout", "tries", "stall_seconds", "backoff"])
 def test_patience_must_make_sense(field):
     with pytest.raises(DefinitionError, match=f"{field}=-1"):
-        Patience(**{field: -1})
+        DownloadLimits(**{field: -1})
 
 
 def test_a_body_that_stops_coming_times_out(server, target):
@@ -150,7 +150,7 @@ def test_a_body_that_stops_coming_times_out(server, target):
         server.released.wait(10)
 
     with pytest.raises(DownloadError, match="connection broke"):
-        fetch(server.serve("/file", answer), target, Patience(timeout=0.1, tries=1))
+        fetch(server.serve("/file", answer), target, DownloadLimits(timeout=0.1, tries=1))
     assert not target.exists()
 
 
@@ -162,9 +162,9 @@ def test_a_trickle_is_a_stall_although_no_single_read_times_out(server, target):
         while not server.released.wait(0.01):
             handler.wfile.write(b".")
 
-    patience = Patience(timeout=5, stall_seconds=0.1, stall_bytes=1000, tries=1)
+    limits = DownloadLimits(timeout=5, stall_seconds=0.1, stall_bytes=1000, tries=1)
     with pytest.raises(DownloadError, match="stalled"):
-        fetch(server.serve("/file", answer), target, patience)
+        fetch(server.serve("/file", answer), target, limits)
 
 
 def test_nobody_listening_is_an_error_with_the_address(target):
@@ -231,7 +231,7 @@ def test_an_answer_that_is_not_http_is_an_error(server, target, garbage):
         handler.close_connection = True
 
     with pytest.raises(DownloadError, match="connection"):
-        fetch(server.serve("/file", answer), target, Patience(timeout=5, tries=1))
+        fetch(server.serve("/file", answer), target, DownloadLimits(timeout=5, tries=1))
 
 
 def test_a_certificate_that_is_not_valid_is_not_tried_again(target, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_certificate_that_is_not_valid_is_not_tried_again(target, monkeypatch)
 def test_https_to_a_server_that_speaks_http_is_an_error(server, answer_body, target):
     url = server.serve("/file", answer_body(b"plain")).replace("http:", "https:")
     with pytest.raises(DownloadError, match=r"no connection .*SSL.*in try 2 of 2"):
-        fetch(url, target, Patience(timeout=5, tries=2, backoff=0))
+        fetch(url, target, DownloadLimits(timeout=5, tries=2, backoff=0))
 
 
 def test_a_slow_server_that_sends_enough_in_each_window_is_waited_for(server, target):
@@ -264,7 +264,7 @@ def test_a_slow_server_that_sends_enough_in_each_window_is_waited_for(server, ta
     fetch(
         server.serve("/file", answer),
         target,
-        Patience(timeout=5, tries=1, stall_seconds=0.05, stall_bytes=10),
+        DownloadLimits(timeout=5, tries=1, stall_seconds=0.05, stall_bytes=10),
     )
     assert target.read_bytes() == b"0123456789" * 4
 
@@ -286,7 +286,9 @@ def test_the_wait_doubles_before_each_further_try(server, answer_body, target, m
     waits = []
     monkeypatch.setattr("time.sleep", waits.append)
     with pytest.raises(DownloadError, match="in try 4 of 4"):
-        fetch(server.serve("/file", answer_body(b"", status=503)), target, Patience(tries=4, backoff=0.5))
+        fetch(
+            server.serve("/file", answer_body(b"", status=503)), target, DownloadLimits(tries=4, backoff=0.5)
+        )
     assert waits == [0.5, 1, 2]
 
 
@@ -301,9 +303,9 @@ def test_as_much_as_the_limit_is_taken_and_the_client_says_who_it_is(server, ans
     [("timeout", 0.001), ("stall_seconds", 0.001), ("stall_bytes", 0), ("tries", 1), ("backoff", 0)],
 )
 def test_patience_begins_at_its_least(field, least):
-    assert getattr(Patience(**{field: least}), field) == least
+    assert getattr(DownloadLimits(**{field: least}), field) == least
     for value in (least - 0.0005, float("nan")):
         with pytest.raises(
-            DefinitionError, match=rf"Patience\({field}=.* is too small. Give at least {least:g}\."
+            DefinitionError, match=rf"DownloadLimits\({field}=.* is too small. Give at least {least:g}\."
         ):
-            Patience(**{field: value})
+            DownloadLimits(**{field: value})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge.dependencies.safety import Patience, UnpackLimits
+from modelgauge.dependencies.safety import DownloadLimits, UnpackLimits
 from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, WebData
 from modelgauge.errors import DefinitionError, DependencyMissingError
 
@@ -111,7 +111,7 @@ def test_equal_declarations_are_equal():
     assert hash(WebData("http://a/b", SHA)) == hash(WebData("http://a/b", SHA))
     assert WebData("http://a/b") != WebData("http://a/c")
     assert WebData("http://a/b") != WebData("http://a/b", limits=UnpackLimits(max_members=1))
-    assert WebData("http://a/b") != WebData("http://a/b", patience=Patience(timeout=1))
+    assert WebData("http://a/b") != WebData("http://a/b", download_limits=DownloadLimits(timeout=1))
     assert LocalData("x") != "x"
 
 

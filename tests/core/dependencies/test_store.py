@@ -12,7 +12,7 @@ import time
 import pytest
 from archives import files_in, sha, tar_gz
 
-from modelgauge.dependencies.safety import Patience
+from modelgauge.dependencies.safety import DownloadLimits
 from modelgauge.dependencies.sources import LocalData, WebData
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import (
@@ -73,7 +73,7 @@ def test_a_failed_download_says_how_to_hand_the_file_over(store, directory, serv
 def test_a_short_body_leaves_nothing(store, directory, server, answer_body):
     url = server.serve("/a.csv", answer_body(b"half", announced=8))
     with pytest.raises(DownloadError, match="announced 8 bytes and sent 4"):
-        store.resolve("owner", "key", WebData(url, patience=Patience(backoff=0)))
+        store.resolve("owner", "key", WebData(url, download_limits=DownloadLimits(backoff=0)))
     assert [path.name for path in directory.rglob("*")] == ["owner", "key"]
 
 
