@@ -137,6 +137,8 @@ class Safety:
         if not self._access.needs_token and host_of(request.headers.get("host", "")) not in _LOOPBACK:
             fix = "Use the address that `modelgauge serve` printed; with --token other names are allowed too."
             return error_page(request, 403, "This address is not a name of this machine.", fix)
+        if "%00" in request.url.query:  # which SQLite takes for the end of a text
+            return error_page(request, 400, "The address holds a character NUL.", "Take `%00` out of it.")
         if self._access.lets_in(request) or request.url.path.startswith(_OPEN):
             return None
         if request.method not in _SAFE or "text/html" not in request.headers.get("accept", ""):
@@ -154,7 +156,7 @@ class Safety:
             return error_page(request, 403, "This workbench is for reading.", "Start it without --read-only.")
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         own = request.headers.get("host", "")
-        if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != own):
+        if site not in ("same-origin", "none") or (origin is not None and origin.partition("://")[2] != own):
             return error_page(
                 request, 403, "The request comes from another site.", "Use the pages of the workbench."
             )
@@ -172,7 +174,13 @@ class Safety:
 
 
 def form_of(request: Request) -> Any:
-    """The form of a request that changes something: Starlette's `FormData`."""
+    """The form of a request that changes something: Starlette's `FormData`.
+
+    Raises:
+        HTTPException: it is JSON.
+    """
+    if "form" not in request.scope:
+        raise HTTPException(415, "This address takes a form. Use the pages of the workbench.")
     return request.scope["form"]
 
 

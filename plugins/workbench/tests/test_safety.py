@@ -8,6 +8,7 @@ import pytest
 from children import run
 
 from modelgauge import run_test
+from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.testing import FakeSUT, FakeTest
 
 TOKEN = "a-token-of-at-least-16-characters"
@@ -60,6 +61,41 @@ def test_no_path_leads_out_of_the_folders(workbench):
     ):
         status, _, text = workbench.ask(path)
         assert (status, "<h1>" in text) == (404, True), path
+
+
+def test_no_address_or_form_makes_the_workbench_fail(serve, tmp_path):
+    data = tmp_path / "data"
+    run_id = run_test(FakeTest("t", ["a"]), FakeSUT("s"), data_dir=data).run_id
+    EvaluationDataset([Golden(input="a")]).push("questions", data_dir=data)
+    workbench = serve(data)
+    long = "9" * 5000
+    while f"/runs/{run_id}" not in workbench.ask("/runs")[2]:
+        pass
+    for status, path in (
+        *((404, f"/runs/{run_id}/items/{number}") for number in ("0", "9" * 30, long, "x")),
+        *((404, f"/datasets-golden/{run_id}/{number}") for number in ("0", "9" * 30, long, "x")),
+        (404, "/runs/nosuch/live"),
+        *((400, path) for path in ("/runs?q=a%00b", "/items?q=a%00b", f"/runs/{run_id}?sort=%00%3C")),
+        *((200, f"{path}={long}") for path in ("/runs?page", f"/runs/{run_id}?failure", "/datasets?x")),
+        (200, f"/datasets/questions/cases?version=1&run={run_id}&item={long}"),
+        (200, f"/ratings/queue?run={run_id}&n={long}"),
+    ):
+        found, _, text = workbench.ask(path)
+        assert (found, "The workbench failed" in text) == (status, False), path[:100]
+    for path in ("/runs/restore", f"/runs/{run_id}/notes", "/starts", "/starts/resume", "/login"):
+        status, _, text = workbench.ask(path, "POST", "{}", Content_Type="application/json")
+        assert (status, "takes a form" in text) == (415, True), path
+    assert workbench.post("/datasets/questions/restore", version=long)[0] == 400
+    assert workbench.ask("/login", "POST", "{}", Origin="http://[")[0] == 403
+    said = {"parent": None, "rows": [{"input": "x"}]}  # a version is there: who sends it has not seen it
+    for status, origins in ((409, [None]), (400, 5), (400, ["x"]), (400, [0.5]), (400, {"a": 1})):
+        found, _, text = workbench.ask(
+            "/datasets/questions/versions.json",
+            "POST",
+            json.dumps(said | {"origins": origins}),
+            Content_Type="application/json",
+        )
+        assert (found, "problem" in json.loads(text)) == (status, True), origins
 
 
 def test_no_link_leads_out_of_the_folders(serve, tmp_path):

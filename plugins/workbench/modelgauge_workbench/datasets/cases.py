@@ -10,7 +10,7 @@ from modelgauge.datasets.versions import check_alias
 from modelgauge.reports.pages.item_data import SNIPPET
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
-from modelgauge_workbench.index.queries import page_of
+from modelgauge_workbench.index.queries import page_of, whole_number
 from modelgauge_workbench.index.scan import find_run
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
@@ -106,10 +106,10 @@ def _question(row: Row) -> str:
 
 def _row_of_item(workbench: Workbench, asked: Mapping[str, str], questions: Sequence[str]) -> int | None:
     """The place of the row that an item of a run is of."""
-    number = asked.get("item", "")
+    number = whole_number(asked.get("item", ""))
     run = find_run(workbench.index, asked.get("run", ""))
     with workbench.index.reading() as db:
-        item = item_of(db, run["number"], int(number) - 1) if run and number.isdecimal() else None
+        item = item_of(db, run["number"], number - 1) if run and number else None
     if item is None:
         return None
     same = [place for place, question in enumerate(questions) if question == item["question"]]

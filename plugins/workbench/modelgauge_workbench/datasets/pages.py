@@ -27,6 +27,7 @@ from modelgauge_workbench.datasets.table import (
     store_of,
     versions_json,
 )
+from modelgauge_workbench.index.queries import whole_number
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
@@ -114,10 +115,10 @@ def _show_differences(request: Request) -> Response:
 def _restore(request: Request) -> Response:
     """Save an earlier version again, as the latest."""
     alias, form = check_alias(request.path_params["alias"]), form_of(request)
-    number = str(form.get("version", ""))
-    if not number.isascii() or not number.isdigit():
+    number = whole_number(str(form.get("version", "")))
+    if number is None:
         raise UsageError("The form names no version.", fix="Choose one from the list of versions.")
-    restored(alias, int(number), author=str(form.get("author", "")).strip(), store=store_of(request))
+    restored(alias, number, author=str(form.get("author", "")).strip(), store=store_of(request))
     return RedirectResponse(f"{_address(alias)}/versions", 303)
 
 
@@ -139,7 +140,7 @@ def _address(alias: str) -> str:
 routes = [
     Route("/datasets", _list_datasets),
     Route("/datasets-open", _open),
-    Route("/datasets-golden/{run}/{number:int}", as_json(golden_json)),
+    Route("/datasets-golden/{run}/{number}", as_json(golden_json)),
     Route("/datasets/{alias}", _show_table),
     Route("/datasets/{alias}/cases", show_cases),
     Route("/datasets/{alias}/versions", _show_versions),
@@ -147,7 +148,7 @@ routes = [
     Route("/datasets/{alias}/restore", _restore, methods=["POST"]),
     Route("/datasets/{alias}/rows.json", as_json(rows_json)),
     Route("/datasets/{alias}/versions.json", as_json(versions_json)),
-    Route("/datasets/{alias}/versions.json", save, methods=["POST"]),
+    Route("/datasets/{alias}/versions.json", as_json(save), methods=["POST"]),
     Route("/datasets/{alias}/check.json", as_json(check_json), methods=["POST"]),
     Route("/datasets/{alias}/import.json", as_json(import_json), methods=["POST"]),
     Route("/datasets/{alias}/file.{kind}", _export),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.responses import SUTCompletion
@@ -22,8 +22,9 @@ from modelgauge.errors import (
 from modelgauge.metrics.judged_cases import NO_OUTPUT, case_of
 from modelgauge_workbench.datasets.merging import merged
 from modelgauge_workbench.index.item_queries import item_of
+from modelgauge_workbench.index.queries import whole_number
 from modelgauge_workbench.runs.item import record_of
-from modelgauge_workbench.runs.run import run_row
+from modelgauge_workbench.runs.run import place_of, run_row
 from modelgauge_workbench.safety import body_of
 from modelgauge_workbench.workbench import workbench_of
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
 
 def store_of(request: Request) -> VersionsFolder:
@@ -41,21 +41,21 @@ def store_of(request: Request) -> VersionsFolder:
 
 def number_of(request: Request, name: str = "version") -> int | None:
     """The number of a version that an address names; None if it names none."""
-    given = request.query_params.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+    return whole_number(request.query_params.get(name, ""))
 
 
 def as_json(handler: Callable[[Request], Any]) -> Callable[[Request], Response]:
     """Answer with JSON, also where something is wrong: what, and what to do."""
 
-    def answer(request: Request) -> Response:
+    def as_answer(request: Request) -> Response:
         try:
-            return JSONResponse(handler(request))
+            answer = handler(request)
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ModelGaugeError as error:
             status = 404 if isinstance(error, UnknownNameError) else 400
             return JSONResponse({"problem": error.problem, "fix": error.fix}, status)
 
-    return answer
+    return as_answer
 
 
 def versions_json(request: Request) -> Any:
@@ -126,11 +126,11 @@ def _sent(request: Request) -> dict[str, Any]:
     """
     try:
         sent = json.loads(body_of(request))
-        rows, parent = sent["rows"], sent.get("parent")
+        rows, numbers = sent["rows"], [sent.get("parent"), *sent.get("origins", ())]
         if (
             isinstance(rows, list)
             and all(isinstance(row, dict) for row in rows)
-            and type(parent) in (int, type(None))
+            and all(type(number) in (int, type(None)) for number in numbers)
         ):
             return dict(sent)
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
@@ -173,7 +173,7 @@ def golden_json(request: Request) -> Any:
     """An item of a run as a row, with its answer to begin with."""
     workbench, run = workbench_of(request), run_row(request)
     with workbench.index.reading() as db:
-        item = item_of(db, run["number"], request.path_params["number"] - 1)
+        item = item_of(db, run["number"], place_of(request))
     if item is None:
         raise UnknownNameError("The run has no such item.", fix="Choose one from the page of the run.")
     record = item_from_json(json.dumps(record_of(workbench, run, item)).encode(), run["name"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from modelgauge_workbench.index.queries import PAGE, Found, match_of, page_of
+from modelgauge_workbench.index.queries import PAGE, Found, match_of, page_of, whole_number
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,10 +51,10 @@ def wanted_items(
     if asked.get("show") in _STATES:
         wheres.append("state = ?")
         values.append(asked["show"])
-    number = asked.get("failure", "")
-    if number.isascii() and number.isdigit() and 0 < int(number[:9]) <= len(failures):
+    number = whole_number(asked.get("failure", ""))
+    if number is not None and 0 < number <= len(failures):
         wheres.append("failure = ?")
-        values.append(failures[int(number) - 1])
+        values.append(failures[number - 1])
     for name, value in asked.items():
         if name.endswith(_PASSED) and value in ("yes", "no"):
             wheres.append(f"json_extract(measured, ?) {'>=' if value == 'yes' else '<'} 1")

@@ -150,8 +150,16 @@ def page_of(asked: Mapping[str, str]) -> int:
     Args:
         asked: the names and values of the address.
     """
-    text = asked.get("page", "")
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    return max(1, whole_number(asked.get("page", "")) or 1)
+
+
+def whole_number(text: str) -> int | None:
+    """The number that an address or a form says; None if it says none, or one of ten digits or more.
+
+    Args:
+        text: as it came.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def time_of(text: str) -> datetime | None:

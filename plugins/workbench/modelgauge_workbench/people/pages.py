@@ -12,7 +12,7 @@ from modelgauge.errors import RecordError, UsageError
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.rerun.again import rescore
 from modelgauge.runs.ratings import Rating
-from modelgauge_workbench.index.queries import find_runs
+from modelgauge_workbench.index.queries import find_runs, whole_number
 from modelgauge_workbench.people.guidelines import Guidelines, add_version, versions
 from modelgauge_workbench.people.queue import DRAWN, Queue, RatedRun, rated_run, shown_answer
 from modelgauge_workbench.people.results import show_agreement, show_calibration
@@ -36,9 +36,9 @@ _SCORES = {str(score): score for score in range(1, 6)} | {"skip": None}
 
 def queue_of(request: Request) -> Queue:
     """The queue that an address names."""
-    number = request.query_params.get("n", "")
-    drawn = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else DRAWN
-    return Queue(workbench_of(request), request.query_params.getlist("run"), max(1, drawn))
+    drawn = whole_number(request.query_params.get("n", ""))
+    keys = request.query_params.getlist("run")
+    return Queue(workbench_of(request), keys, DRAWN if drawn is None else max(1, drawn))
 
 
 def _list_runs(request: Request) -> Response:

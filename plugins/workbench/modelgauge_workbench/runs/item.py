@@ -18,7 +18,7 @@ from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
-from modelgauge_workbench.runs.run import run_row, running_summary, saved_versions
+from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions
 from modelgauge_workbench.runs.summary import summary_of
 from modelgauge_workbench.workbench import workbench_of
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def show_item(request: Request) -> Response:
     """Answer with the page of an item."""
-    workbench, row, place = workbench_of(request), run_row(request), request.path_params["number"] - 1
+    workbench, row, place = workbench_of(request), run_row(request), place_of(request)
     summary = running_summary(workbench, row) if row["state"] == GOING_ON else summary_of(workbench, row)
     asked = {name: value for name, value in request.query_params.items() if value}
     with workbench.index.reading() as db:

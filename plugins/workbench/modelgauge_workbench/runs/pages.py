@@ -20,6 +20,6 @@ routes = [
     Route("/runs/{run}", show_run),
     Route("/runs/{run}/live", stream_run),
     Route("/runs/{run}/report.html", share_run),
-    Route("/runs/{run}/items/{number:int}", show_item),
+    Route("/runs/{run}/items/{number}", show_item),
     *(Route(f"/runs/{{run}}/{name}", change, methods=["POST"]) for name, change in _CHANGES.items()),
 ]

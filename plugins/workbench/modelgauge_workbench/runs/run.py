@@ -17,7 +17,7 @@ from modelgauge_workbench.index.item_queries import (
     states_of,
     wanted_items,
 )
-from modelgauge_workbench.index.queries import run_before
+from modelgauge_workbench.index.queries import run_before, whole_number
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import find_run, run_path
 from modelgauge_workbench.rendering import page
@@ -52,6 +52,18 @@ def run_row(request: Request) -> sqlite3.Row:
             404, f"There is no run {key!r}: it may be in the trash, or in a folder that is not watched."
         )
     return known
+
+
+def place_of(request: Request) -> int:
+    """The place in the test, from 0, of the item that an address names.
+
+    Raises:
+        HTTPException: it names none.
+    """
+    number = whole_number(request.path_params["number"])
+    if not number:
+        raise HTTPException(404, "There is no such item. Choose one from the page of the run.")
+    return number - 1
 
 
 def show_run(request: Request) -> Response:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-async def stream_run(request: Request) -> Response:
+def stream_run(request: Request) -> Response:
     """Answer with what changes on the page of a run while it goes on."""
     workbench = workbench_of(request)
+    run_row(request)  # is refused here where there is none: a stream that has begun has its status
 
     def look() -> tuple[str, bool]:
         row = run_row(request)
