@@ -261,7 +261,17 @@ def test_a_terminal_that_is_gone_is_as_if_nobody_looked(here):
         os.close(terminal)
 
 
+@pytest.fixture
+def heeded_signals():
+    """SIGTERM and SIGHUP as they are in a terminal: `nohup`, say of all these tests, has SIGHUP ignored."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("heeded_signals")
 def test_a_second_hangup_is_the_same_hangup():
     """A shell and the kernel send one each; a second SIGTERM or Ctrl-C is somebody in a hurry."""
     heard = []
@@ -403,6 +413,7 @@ def ending(run, here):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize(("name", "background"), [("SIGTERM", False), ("SIGTERM", True), ("SIGHUP", False)])
 def test_signals_that_end_interrupt_a_command_and_are_left_as_they_were(ending, name, background):
     """A closed terminal sends SIGHUP; `nohup` has it ignored."""
