@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
-from commands import calls, done, ended, record, runs, started
+from commands import calls, done, ended, record, runs, started, until
 
 ANSWER = 40_000  # bytes of each answer: a few hundred fill the small disk
 
 
-def command(folder, log, number, size=ANSWER):
-    sut = f"gated?folder={log}&free={number}&size={size // 2}"
+def command(folder, log, number, size=ANSWER, free=None):
+    sut = f"gated?folder={log}&free={number if free is None else free}&size={size // 2}"
     return (
         *("run-test", "--test", f"numbered?number={number}", "--sut", sut),
         *("--data-dir", str(folder), "--concurrency", "8", "--no-progress-bar"),
@@ -19,10 +20,10 @@ def command(folder, log, number, size=ANSWER):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 3 MB."""
+    """A file system of 8 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "modelgauge-test", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "modelgauge-test", str(folder)]
     if sys.platform != "linux" or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting a small file system takes Linux and root")
     yield folder
@@ -30,18 +31,18 @@ def small_disk(tmp_path):
 
 
 def grow(disk):
-    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,size=256m", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("more", [(), ("--no-caching",)])
+@pytest.mark.parametrize("more", [(), ("--no-caching",), ("--executor", "processes", "--workers", "2")])
 def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_path, more):
     data = small_disk / "data"
-    code, _, err = done(tmp_path, *command(data, tmp_path, 200), *more)
+    code, _, err = done(tmp_path, *command(data, tmp_path, 400), *more)
     assert code == 4, err
     assert "full" in err or "No space left" in err
     assert "Traceback" not in err
     asked = len(calls(tmp_path))
-    assert asked < 200  # it stopped
+    assert asked < 400  # it stopped
     [run] = (data / "runs").iterdir()
     before = (run / "items.jsonl").read_bytes()
     assert before.endswith(b"\n") or not before
@@ -49,13 +50,43 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_p
     code, _, err = done(tmp_path, "resume", str(run))
     assert code == 0, err
     finished = record(run)
-    assert finished["counts"]["scored"] == 200
+    assert finished["counts"]["scored"] == 400
     assert (run / "items.jsonl").read_bytes().startswith(before)
-    assert len(calls(tmp_path)) - asked <= 200 - before.count(b"\n")
+    assert (
+        len(calls(tmp_path)) == 400
+    )  # those under way when the disk was full are kept, and none is paid twice
+
+
+@pytest.mark.parametrize("more", [(), ("--no-caching",), ("--executor", "processes", "--workers", "1")])
+def test_calls_under_way_when_somebody_fills_the_disk_are_kept(small_disk, tmp_path, more):
+    grow(small_disk)
+    data = small_disk / "data"
+    process = started(tmp_path, *command(data, tmp_path, 50, size=4_000, free=10), *more)
+    until(lambda: len(calls(tmp_path)) == 18 and lines(data) == 10, process)
+    with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while True:
+            filler.write(bytes(2**16))
+    (tmp_path / "open").touch()
+    code, _, err = ended(process)
+    assert code == 4, err
+    assert "Traceback" not in err
+    asked = len(calls(tmp_path))
+    assert asked >= 18
+    (small_disk / "filler").unlink()
+    [run] = (data / "runs").iterdir()
+    code, _, err = done(tmp_path, "resume", str(run))
+    assert code == 0, err
+    assert len(calls(tmp_path)) == 50  # each question once
+    assert record(run)["counts"]["scored"] == 50
+
+
+def lines(data):
+    """The lines in the journal of the only run."""
+    return sum(journal.read_bytes().count(b"\n") for journal in data.glob("runs/*/items.jsonl"))
 
 
 def test_a_disk_that_is_full_from_the_start_is_said_before_any_call(small_disk, tmp_path):
-    (small_disk / "filler").write_bytes(b"x" * (3 * 2**20 - 8192))
+    (small_disk / "filler").write_bytes(b"x" * (8 * 2**20 - 8192))
     code, _, err = done(tmp_path, *command(small_disk / "data", tmp_path, 5))
     assert code == 4, err
     assert "Traceback" not in err

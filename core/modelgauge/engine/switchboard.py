@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import islice
 from typing import Any, Self, cast
 
+from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
@@ -33,6 +34,7 @@ from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import CallError, CallTimeoutError, DefinitionError, ModelGaugeError, RunStoppedError
+from modelgauge.files.reserve import Reserve
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -147,7 +149,8 @@ class Switchboard:
             cache = await in_thread(lambda: open_cache(options.cache, options.data_dir), "cache")
             stack.push_async_callback(in_thread, cache.leave, "cache")
         close = cache.close if cache is not None else lambda: None
-        writer = Writer(cache, self._disk_failed, close)
+        folder = cache.directory if isinstance(cache, CacheFolder) else options.runs
+        writer = Writer(cache, self._disk_failed, close, Reserve(folder, options.workers or 1))
         stack.push_async_callback(writer.close)
         lookups: Lookups | None = None
         if cache is not None:

@@ -168,7 +168,7 @@ class _Serving:
         return RemoteAdmission(owner.uid, self._numbers[id(owner)], services, self._calls)
 
     def _on_broken(self, error: ModelGaugeError) -> None:
-        self._tell("broken", error.problem, error.fix)
+        self._tell("broken", error.problem, error.fix, self._board.services.writer.is_broken)
 
     def _hear(self, kind: str, fields: list[Any], body: bytes) -> None:
         if kind == "item":

@@ -1,13 +1,18 @@
 """The writer's queue is bounded, by its length and by its bytes."""
 
 import asyncio
+import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 
 from modelgauge.cache.keys import Entry, Key
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.errors import RunStoppedError
+from modelgauge.errors import CacheError, RunStoppedError
+from modelgauge.files.reserve import Reserve
+
+HERE = Path(__file__).parent
 
 
 class HeldCache:
@@ -29,7 +34,7 @@ def test_there_is_no_room_while_too_much_waits_to_be_written(number, size):
 
 async def crowded(number, size):
     cache = HeldCache()
-    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None, reserve=Reserve(HERE))
     for each in range(number - 1):
         writer.put(Entry(Key(str(each), ""), "x" * size), lambda: None)
     await asyncio.wait_for(writer.room(), timeout=10)
@@ -46,7 +51,7 @@ async def crowded(number, size):
 def test_all_of_a_long_queue_is_written_in_groups():
     async def main():
         cache = HeldCache()
-        writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+        writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None, reserve=Reserve(HERE))
         for each in range(2500):
             writer.put(Entry(Key(str(each), ""), "x"), lambda: None)
         cache.free.set()
@@ -64,7 +69,7 @@ def test_room_comes_back_when_long_texts_are_written():
 async def long_texts():
     cache = HeldCache()
     cache.free.set()
-    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None, reserve=Reserve(HERE))
     for each in range(20):
         await asyncio.wait_for(writer.room(), timeout=10)
         writer.put(Entry(Key(str(each), ""), "x" * 3_000_000), lambda: None)
@@ -88,7 +93,7 @@ async def counted():
         def put_many(self, entries):
             written.extend(entry.key.digest for entry in entries)
 
-    writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None)
+    writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None, reserve=Reserve(HERE))
     for name in ("first pair", "second pair"):
         writer.before_each_group(lambda name=name: written.append(name))
     for row in ("a", "b"):
@@ -116,7 +121,9 @@ def test_each_line_is_told_where_it_stands_in_its_journal():
     offsets = []
 
     async def main():
-        writer = Writer(None, failed=pytest.fail, close_cache=lambda: offsets.append("closed"))
+        writer = Writer(
+            None, failed=pytest.fail, close_cache=lambda: offsets.append("closed"), reserve=Reserve(HERE)
+        )
         for journal, line in (
             (one, b"abc\n"),
             (other, b"de\n"),
@@ -151,7 +158,7 @@ def test_when_the_disk_refuses_nothing_is_committed_any_more_and_nobody_waits(er
 
     async def main():
         journal = Journal(error=error)
-        writer = Writer(None, failed=failures.append, close_cache=lambda: None)
+        writer = Writer(None, failed=failures.append, close_cache=lambda: None, reserve=Reserve(HERE))
         writer.append(journal, b"a\n", committed.append)
         await asyncio.wait_for(writer.drained(), timeout=10)
         if not isinstance(error, ValueError):
@@ -180,7 +187,7 @@ def test_a_row_comes_before_the_lines_of_its_group():
             written.append("line")
 
     async def main():
-        writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None)
+        writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None, reserve=Reserve(HERE))
         writer.append(Told(), b"a\n", lambda offset: None)
         writer.put(Entry(Key("a", ""), "x"), lambda: None)
         await writer.drained()
@@ -188,3 +195,33 @@ def test_a_row_comes_before_the_lines_of_its_group():
 
     asyncio.run(main())
     assert written == ["row", "line"]
+
+
+class FullCache:
+    """Refuses its first group, as a full disk does, and the following as often as it is told."""
+
+    def __init__(self, refusals):
+        self.refusals, self.rows = refusals, []
+
+    def put_many(self, entries):
+        if self.refusals:
+            self.refusals -= 1
+            raise CacheError("It is full.", fix="Free it.") from sqlite3.OperationalError("full")
+        self.rows += [entry.key.digest for entry in entries]
+
+
+@pytest.mark.parametrize(("refusals", "stored"), [(1, ["a", "b"]), (2, [])])
+def test_what_comes_when_the_disk_is_full_is_stored_in_the_reserve(tmp_path, refusals, stored):
+    cache, failures, committed = FullCache(refusals), [], []
+
+    async def main():
+        writer = Writer(cache, failures.append, lambda: None, Reserve(tmp_path))
+        for row in ("a", "b"):
+            writer.put(Entry(Key(row, ""), "x"), lambda row=row: committed.append(row))
+            await writer.drained()
+        await writer.close()
+        return writer.is_broken
+
+    assert asyncio.run(main()) is (not stored)
+    assert cache.rows == committed == stored
+    assert [str(failure) for failure in failures] == ["It is full. Free it."] * 2

@@ -23,7 +23,7 @@ The text after the tab is an item, or a line of the journal; it can be passed on
 | `settle` | target, work, usage | what an answer took |
 | `tally` | work, counts | answers since the last such line |
 | `reported` | work, notes | all that the worker has to say of the work |
-| `broken` | problem, fix | the disk or the cache refuses |
+| `broken` | problem, fix, lost | the disk or the cache refuses; if `lost`, no record of this worker comes any more |
 | `log` | logger, level, text | a line of its log; no logger: a warning |
 """
 

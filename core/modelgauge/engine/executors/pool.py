@@ -275,8 +275,12 @@ class Pool:
             worker.reports[work].set_result(notes)
 
     def _on_broken(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
-        problem, fix = fields
-        self._failed(RunStoppedError(f"{worker.link.name}: {problem}", fix=fix))
+        problem, fix, lost = fields
+        error = RunStoppedError(f"{worker.link.name}: {problem}", fix=fix)
+        self._failed(error)
+        for item in worker.items.values() if lost else ():
+            if not item.record.done():
+                item.record.set_exception(error)
 
     def _log(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         logger, level, text = fields

@@ -4,8 +4,10 @@ So an item stands in the journal only after its calls are committed, by construc
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from modelgauge.cache.base import ResponseCache
@@ -13,6 +15,7 @@ from modelgauge.cache.keys import Entry
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.files.reserve import Reserve
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
 _ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk must stop the calls soon
@@ -51,8 +54,9 @@ class Writer:
 
     Args:
         cache: where rows go; None if nothing is cached.
-        failed: gets the error, once, when the disk refuses; nothing is written after that.
+        failed: gets the error when the disk refuses. What comes after that is written as long as the reserve lasts.
         close_cache: is called in the writer's thread, which used the cache, when it ends.
+        reserve: room on the disk for what calls return that are under way when it is full.
     """
 
     def __init__(
@@ -60,9 +64,13 @@ class Writer:
         cache: ResponseCache | None,
         failed: Callable[[ModelGaugeError], object],
         close_cache: Callable[[], None],
+        reserve: Reserve,
     ) -> None:
         self._cache = cache
         self._failed = failed
+        self._reserve = reserve
+        self._written = 0
+        self._full: ModelGaugeError | None = None
         self._broken: ModelGaugeError | None = None
         self._closed = False
         self._pending = 0
@@ -103,6 +111,11 @@ class Writer:
         return self._pending > _ROOM or self._bytes > _ROOM_BYTES
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the disk refused what could not be stored in the reserve either: nothing is written any more."""
+        return self._broken is not None
+
+    @property
     def is_busy(self) -> bool:
         """Whether anything is queued."""
         return self._pending > 0
@@ -120,25 +133,44 @@ class Writer:
         """Write what is queued, and end the thread."""
         self._closed = True
         await self._thread.close()
+        self._reserve.release()
 
     def _write(self, group: list[_Job]) -> None:
         if self._broken is not None:
             raise self._broken
+        self._hold_room(sum([job.size for job in group]))
         try:
             for count in self._before:
                 count()
-            rows = [job.entry for job in group if job.entry is not None]
-            if rows and self._cache is not None:
-                self._cache.put_many(rows)
+            rows, cache = [job.entry for job in group if job.entry is not None], self._cache
+            if rows and cache is not None:
+                self._store(lambda: cache.put_many(rows))
             self._append_lines(group)
         except ModelGaugeError as error:
             self._broken = error
             raise
+
+    def _hold_room(self, size: int) -> None:
+        """Let the reserve grow with what is written: the more a run has written, the more may be under way."""
+        self._written += size
+        try:
+            self._reserve.grow(4 * self._written)
         except OSError as error:
-            self._broken = RunStoppedError(
-                f"The journal cannot be written: {error}.", fix="Free the disk, then run `modelgauge resume`."
+            self._full = RunStoppedError(
+                f"The disk is nearly full: {error}.",
+                fix="Free the disk, then run `modelgauge resume`: what was paid is kept.",
             )
-            raise self._broken from error
+
+    def _store(self, write: Callable[[], None]) -> None:
+        """Write all or nothing; once more with the room of the reserve, if the disk refuses."""
+        try:
+            write()
+        except (ModelGaugeError, OSError) as error:
+            refusal = _refusal(error)
+            if not (isinstance(refusal.__cause__, (OSError, sqlite3.Error)) and self._reserve.release()):
+                raise refusal from refusal.__cause__
+            self._full = refusal
+            self._store(write)
 
     def _append_lines(self, group: list[_Job]) -> None:
         together: dict[Journal, list[bytes]] = {}
@@ -149,7 +181,7 @@ class Writer:
                 sizes[job.journal] += len(job.line)
                 together.setdefault(job.journal, []).append(job.line)
         for journal, lines in together.items():
-            journal.append(b"".join(lines))
+            self._store(partial(journal.append, b"".join(lines)))
 
     def _on_written(self, group: list[_Job], error: Exception | None) -> None:
         self._pending -= len(group)
@@ -162,5 +194,17 @@ class Writer:
                 f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
             )
             self._failed(error if isinstance(error, ModelGaugeError) else unforeseen)
+        elif self._full is not None:
+            self._failed(self._full)
         if not self.is_crowded:
             self._room.all()
+
+
+def _refusal(error: ModelGaugeError | OSError) -> ModelGaugeError:
+    if isinstance(error, ModelGaugeError):
+        return error
+    refusal = RunStoppedError(
+        f"The journal cannot be written: {error}.", fix="Free the disk, then run `modelgauge resume`."
+    )
+    refusal.__cause__ = error
+    return refusal
