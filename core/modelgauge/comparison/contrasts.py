@@ -73,6 +73,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     """
     before, after = items.before.values[name], items.after.values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
+    missing = ~scored & ~_without(items, before, after)
     every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     direction = items.directions.get(name)
     known = {
@@ -83,14 +84,14 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "n_paired": int(scored.sum()),
         "n_only_baseline": items.n_only_baseline,
         "n_only_candidate": items.n_only_candidate,
-        "n_failed": int((~scored).sum()),
-        "n_failed_baseline": int(np.isnan(before).sum()),
-        "n_failed_candidate": int(np.isnan(after).sum()),
+        "n_failed": int(missing.sum()),
+        "n_failed_baseline": int(np.isnan(before[missing]).sum()),
+        "n_failed_candidate": int(np.isnan(after[missing]).sum()),
         "direction": direction,
         "value_range": every.ends,
         "verdict": "cannot_tell",
         "verdict_text": "",
-        **_bounds(every, scored),
+        **_bounds(every.at(scored | missing)),
     }
     if not scored.any():
         return MeasurementComparison(
@@ -119,12 +120,23 @@ def _declared_range(items: PairedItems, name: str, scored: "NDArray[np.bool_]") 
     return (0.0, 1.0) if scored.any() and is_proportion(np.concatenate(both)) else None
 
 
-def _bounds(every: _Values, scored: "NDArray[np.bool_]") -> dict[str, Interval | None]:
+def _without(
+    items: PairedItems, before: "NDArray[np.float64]", after: "NDArray[np.float64]"
+) -> "NDArray[np.bool_]":
+    """Which items were scored without this measurement: test cases of one session can have different metrics."""
+    found = np.isnan(before) & np.isnan(after)
+    for side in (items.before, items.after):
+        found &= False if side.failed is None else ~side.failed
+    return found
+
+
+def _bounds(every: _Values) -> dict[str, Interval | None]:
     """What the missing items could change, where the range says how much that is."""
-    if every.ends is None or not len(scored):
+    if every.ends is None or not len(every.before):
         return {}
     found = difference_bounds(every.before, every.after, *every.ends, clusters=every.clusters)
-    return {"bounds": found.bounds, "bounds_interval": None if scored.all() else found.interval}
+    whole = not (np.isnan(every.before).any() or np.isnan(every.after).any())
+    return {"bounds": found.bounds, "bounds_interval": None if whole else found.interval}
 
 
 def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]":

@@ -105,7 +105,8 @@ class MeasurementComparison(Frozen):
         n_paired: items that both systems have a value for.
         n_only_baseline: items that only the baseline's run has.
         n_only_candidate: items that only the candidate's run has.
-        n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`.
+        n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`. Items that both
+            runs scored without this measurement are in no count.
         n_failed_baseline: those that have none on the baseline's side.
         n_failed_candidate: those that have none on the candidate's; what both sides lack is in both numbers.
         baseline_value: the baseline's mean over the paired items.

@@ -197,6 +197,20 @@ def test_missing_items_are_bounded_where_the_range_is_known():
     assert numbers.verdict_text.endswith("1 of 3 items failed and is left out.")
 
 
+def test_items_that_both_runs_scored_without_the_measurement_have_not_failed():
+    nan = math.nan
+    failed = {"failed": np.array([False, False, False, True])}
+    about = {
+        "ranges": {"accuracy": (0, 1)},
+        "clusters": np.array([0, 1, 2, 2]),
+        "before": failed,
+        "after": failed,
+    }
+    row = compared([1, 0, nan, nan], [1, 1, nan, nan], **about)
+    assert (row.n_paired, row.n_failed, row.n_failed_baseline, row.n_failed_candidate) == (2, 1, 1, 1)
+    assert row.bounds == pytest.approx((0, 2 / 3))
+
+
 def test_a_side_without_a_value_has_no_difference():
     for values in ([math.nan] * 4, []):
         row = compared(values, [0.5] * len(values), ranges={"accuracy": (0, 1)})
