@@ -51,6 +51,11 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         for error in damaged:
             log.warning("A run that may be of the same command cannot be read. %s", error)
         return found
+    if path.is_file():
+        raise RecordError(
+            f"There is no run '{name}' in {runs}.{unread} It is a file.",
+            fix=f"Give the id or the folder of a run. If it is a bundle, unpack it: modelgauge unbundle {name}",
+        )
     ids = [run.run_id for found in invocations.values() for run in found]
     newest = f"The latest runs are: {', '.join(sorted(ids)[-3:])}." if ids else "Give its --data-dir."
     raise RecordError(

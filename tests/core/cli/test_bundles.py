@@ -39,6 +39,14 @@ def test_a_run_goes_to_a_colleague_and_is_measured_again(run, judged, here, monk
     assert len(list((here / "run_data" / "runs").iterdir())) == 1  # the new run lies beside the received one
 
 
+@pytest.mark.parametrize("command", ["show", "report", "compare latest", "rescore", "resume"])
+def test_a_command_that_gets_a_bundle_says_how_to_unpack_it(run, judged, command):
+    run("bundle", "latest", "-o", "run.mgb")
+    ended = run(*command.split(), "run.mgb", plugin=False)
+    assert ended.code == 2
+    assert ended.err.endswith("If it is a bundle, unpack it: modelgauge unbundle run.mgb\n")
+
+
 def test_all_runs_of_a_command_are_bundled_by_its_id(run, here):
     run("run-test", "--test", "judged", "--test", "numbers", "--sut", "echo")
     made = run("bundle", "latest", "latest", "-o", "runs.mgb", "--json")

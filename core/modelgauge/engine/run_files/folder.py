@@ -306,7 +306,10 @@ def read_json(path: Path, *, links: bool = False) -> Any:
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:
-        raise RecordError(f"{path} is not UTF-8 text.", fix="Give a file that modelgauge wrote.") from None
+        raise RecordError(
+            f"{path} is not UTF-8 text.",
+            fix=f"Give a file that modelgauge wrote. If it is a bundle, unpack it: modelgauge unbundle {path}",
+        ) from None
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not JSON: {error}.", fix="Give a file that modelgauge wrote.") from None
 
