@@ -210,6 +210,16 @@ def test_a_killed_session_leaves_a_run_with_the_cases_that_were_judged(project, 
     assert "Run the tests again: pytest" in refused.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_session_that_crashes_was_not_interrupted(project):
+    (project / "test_app.py").write_text(
+        "import os, signal\ndef test_a():\n    os.kill(os.getpid(), signal.SIGKILL)\n", encoding="utf-8"
+    )
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q")
+    assert done.returncode == 4, done.stdout
+    assert "pytest was ended by signal 9 (SIGKILL)" in done.stderr
+
+
 def test_plugins_judge_and_data_folder_reach_the_workers(project):
     (project / "plugin.py").write_text(
         "from modelgauge import FunctionSUT, hookimpl\n"

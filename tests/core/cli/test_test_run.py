@@ -70,7 +70,8 @@ def session(run, monkeypatch):
     ("endings", "code"),
     [
         *(((theirs,), ours) for theirs, ours in enumerate((0, 1, 1, 70, 2, 2, 6))),
-        ((-9,), 130),
+        ((-15,), 130),
+        ((INTERRUPTED, -9), 130),
         ((INTERRUPTED, 2), 130),
         ((INTERRUPTED, INTERRUPTED, 1), 1),
         ((TERMINATED, 2), 130),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from signal import Signals
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, judge_option, no_report_option, shared_options
 from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, LazyGroup, when_terminated
-from modelgauge.errors import UsageError
+from modelgauge.errors import RunStoppedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,7 @@ _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
 # Its codes, and ours.
 _EXIT_CODES = {0: 0, 1: FAILED, _STOPPED_BY_PYTEST: FAILED, 3: INTERNAL, 4: USAGE, 5: USAGE}
+_INTERRUPTIONS = (1, 2, 15)  # SIGHUP, which Windows lacks, SIGINT and SIGTERM
 _NUMBER_OF_PROCESSES = re.compile(r"-n\d*\Z|-nauto\Z|-nlogical\Z|--numprocesses(=|\Z)")
 
 
@@ -165,7 +167,11 @@ def _show_record(app: App, record_path: Path) -> None:
 
 
 def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None) -> int:
-    """Run pytest to its end in a process of its own, and return the exit code of the command."""
+    """Run pytest to its end in a process of its own, and return the exit code of the command.
+
+    Raises:
+        RunStoppedError: pytest was ended by a signal that is no interruption.
+    """
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *_plugin_arguments(), *args]
     process = subprocess.Popen(command, env=environment, stdout=output)  # noqa: S603  the user's own
@@ -183,8 +189,14 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
             except KeyboardInterrupt:
                 interruptions.append("SIGINT")  # pytest was interrupted too, and says what it did
                 continue
-            if code < 0 or (interruptions and code == _STOPPED_BY_PYTEST):
+            if -code in _INTERRUPTIONS or (interruptions and (code < 0 or code == _STOPPED_BY_PYTEST)):
                 return INTERRUPTED
+            if code < 0:
+                raise RunStoppedError(
+                    f"pytest was ended by signal {-code} ({Signals(-code).name}).",
+                    fix="A library may have crashed, or the memory was used up. `modelgauge runs` lists the run with "
+                    "the test cases that were judged.",
+                )
             return _EXIT_CODES.get(code, code)
 
 
