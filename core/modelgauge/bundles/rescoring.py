@@ -62,7 +62,13 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
         left = made.items - again.counts.scored - again.counts.failed
         made.unchecked.append(f"The scores of {counted(left, 'item')}: {_why(again.failure)}")
     elif (run.path / RECORD).exists() and not made.redacted:
-        for problem in _of_results(run.read_record(), again):
+        record = run.read_record()
+        recovered = record.counts.failed - again.counts.failed
+        if recovered > 0:  # a judge has answered since what it did not answer then
+            failed = counted(recovered, "item")
+            made.unchecked.append(f"The results: {failed} failed in the run, and can be scored now.")
+            return
+        for problem in _of_results(record, again):
             made.add(problem)
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bundled_runs import ASKED, Questions, edit_json, edit_lines
+from bundled_runs import ASKED, Judge, Length, Questions, edit_json, edit_lines
 
 from modelgauge import stats
 from modelgauge.bundles.bundling import bundle
@@ -275,6 +275,30 @@ def test_answers_of_judges_that_are_gone_are_not_paid_again(run, data_dir):
     assert why.startswith(
         "The scores of 4 items: they need answers of annotators or judges that are not in the cache"
     )
+
+
+class SometimesDown(Judge):
+    down = False
+
+    async def annotate(self, request):
+        if self.down and request[0] == "question 1":
+            raise ValueError("the judge is down")
+        return await super().annotate(request)
+
+
+class JudgedSometimes(Questions):
+    def get_annotators(self):
+        return {"length": Length("length"), "judge": SometimesDown("judged")}
+
+
+def test_items_that_can_be_scored_now_make_no_result_wrong(make_run, data_dir, monkeypatch):
+    monkeypatch.setattr(SometimesDown, "down", True)
+    run = make_run(JudgedSometimes("questions"))
+    monkeypatch.setattr(SometimesDown, "down", False)
+    make_run(JudgedSometimes("questions"))
+    made = rescored(run, data_dir, JudgedSometimes("questions"))
+    assert made.findings == []
+    assert made.unchecked == ["The results: 1 item failed in the run, and can be scored now."]
 
 
 def test_of_given_answers_only_their_caller_has_the_test(data_dir):
