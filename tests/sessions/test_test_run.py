@@ -217,7 +217,7 @@ def test_a_session_that_crashes_was_not_interrupted(project):
     )
     done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q")
     assert done.returncode == 4, done.stdout
-    assert "pytest was ended by signal 9 (SIGKILL)" in done.stderr
+    assert "pytest was ended by signal 9 (Killed)" in done.stderr
 
 
 def test_plugins_judge_and_data_folder_reach_the_workers(project):

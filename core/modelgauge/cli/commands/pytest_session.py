@@ -9,7 +9,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from signal import Signals
+from signal import strsignal
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -193,7 +193,7 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
                 return INTERRUPTED
             if code < 0:
                 raise RunStoppedError(
-                    f"pytest was ended by signal {-code} ({Signals(-code).name}).",
+                    f"pytest was ended by signal {-code} ({strsignal(-code)}).",
                     fix="A library may have crashed, or the memory was used up. `modelgauge runs` lists the run with "
                     "the test cases that were judged.",
                 )

@@ -278,7 +278,8 @@ class Pool:
         problem, fix, lost = fields
         error = RunStoppedError(f"{worker.link.name}: {problem}", fix=fix)
         self._failed(error)
-        for item in worker.items.values() if lost else ():
+        while lost and worker.items:
+            item = worker.items.popitem()[1]
             if not item.record.done():
                 item.record.set_exception(error)
 
