@@ -3,7 +3,8 @@
     python docs/generate.py            writes the pages that have changed
     python docs/generate.py --check    writes nothing, and exits with 1 where a page is not what the code says
 
-What a page says is said once, in the docstrings of the code. `record.md` is written by hand.
+The texts are the docstrings and help texts of the code. `record.md`, `statistics.md` and `comparisons.md` are
+written by hand.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ _RUN_FILE_HEAD = """\
 
 Generated from the options of `run-test`.
 
-`modelgauge run FILE` does what `run-test` does, with options that stand in a file of TOML. A key is an option's name
-with `_` for `-`. An option that may be repeated has its name in Python (`tests`, `suts`, `stop_sequences`), and its
-name on the command line does too. It takes a list, or one text; where its value is a pair, such as `LABEL=UID`, a
-table. What the command line says takes the place of what the file says. Of a file `suite.toml`, for example:
+`modelgauge run FILE` does what `run-test` does, with options from a TOML file. A key is the name of an option with `_`
+for `-`. A repeatable option can also have its name in Python (`tests`, `suts`, `stop_sequences`). Its value is a list
+or one text, or a table if it consists of pairs such as `LABEL=UID`. Options of the command line replace those of the
+file. An example, `suite.toml`:
 
 ```toml title="suite.toml"
 tests = ["gsm8k", "bbh"]
@@ -88,10 +89,10 @@ gsm8k.accuracy = 0.8
 bbh.accuracy = 0.6  # the mean over the tests of the group
 ```
 
-Relative paths of files start at the file's folder; what stands in the name of a SUT (`replay/answers.jsonl`) starts
-at the working directory. A threshold for one test comes before one for all tests. Wrong keys and values are errors
-with the line. The manifest of each run holds the file, without secrets (`inputs.run_file` in `run.json`), and all
-that the file says, so `modelgauge resume` does not read it again."""
+Relative paths of files start at the file's folder. A path in the name of a SUT (`replay/answers.jsonl`) starts at the
+working directory. A threshold for one test replaces a threshold for all tests. Errors in keys and values name the
+line. The manifest of each run holds the text of the file, without secrets (`inputs.run_file` in `run.json`), and all
+its options, so `modelgauge resume` does not read the file again."""
 _SETTINGS = """\
 # Settings
 
@@ -100,7 +101,7 @@ Generated from `modelgauge.config.settings`.
 A setting comes from `{settings}` in the working directory or the nearest folder above it, from the environment, or
 from an option of a command. The later of these wins. An empty variable counts as not set. Relative paths in the file
 start at the file's folder, other relative paths at the working directory. `{secrets}` is in the same folder as the
-file, and only its owner may have the right to read it.
+file. Only its owner may have the right to read it.
 
 {table}
 
@@ -115,8 +116,8 @@ plugins = ["my_test.py"]
 model = "openai/gpt-4o"
 ```
 
-Servers that speak a provider's protocol have tables of their own, `[PROVIDER.servers.NAME]`. Their keys are the
-options of the provider's names. `openai/llama?server=gpu` and `gpu/llama` both ask this one:
+Each server that speaks a provider's protocol can have a table, `[PROVIDER.servers.NAME]`. Its keys are the options of
+the provider's names. `openai/llama?server=gpu` and `gpu/llama` both ask this server:
 
 ```toml title="modelgauge.toml"
 [openai.servers.gpu]
@@ -124,14 +125,14 @@ base_url = "http://gpu.example:8000/v1"
 key_env = "GPU_KEY"
 ```
 
-Plugins have tables of their own, `[plugin.NAME]`. What stands there goes to the plugin's [hooks](hooks.md) as
-`settings`; the plugin's page says what it knows.
+Each plugin can have a table, `[plugin.NAME]`. The [hooks](hooks.md) of the plugin get it as `settings`. The page of
+the plugin lists its keys.
 
 If the file names plugins or an address, it must belong to you, and others must have no right to write it. Otherwise
-it is refused. `{trusted}` names folders whose settings and runs are trusted anyway, separated as in `PATH`. It is read
-from the environment only.
+ModelGauge refuses it. `{trusted}` names folders whose settings and runs are trusted anyway, separated as in
+`PATH`. It is read from the environment only.
 
-Options of a single run (seeds, caps, repeats) are options of the command and of `Runner`, see the
+Seeds, caps, repeats and the like belong to a single run. They are options of the command and of `Runner`, see the
 [command line](cli.md) and the [Python API](api.md#options-of-a-run).
 """
 _TABLES_HEAD = """\

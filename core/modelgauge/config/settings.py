@@ -124,15 +124,17 @@ class Settings:
 
     data_dir: Path = _setting(Path("run_data"), _path, OPTIONS["data_dir"].help)  # noqa: RUF009  it makes a field
     offline: bool = _setting(False, _yes_no, "Fetch nothing; use the stored data.")
-    judge: str | None = _setting(None, _text, "The SUT that judges if no other is named.", key="judge.model")
+    judge: str | None = _setting(
+        None, _text, "The SUT that judges if a metric names no other.", key="judge.model"
+    )
     plugins: tuple[str, ...] = _setting(
-        (), _plugins, "Plugin files or modules; all layers count.", adds_up=True
+        (), _plugins, "Plugin files or modules; those of file, environment and command add up.", adds_up=True
     )
     report: bool = _setting(
         True, _yes_no, "Write the page of each run into its folder, as report.html, up to 10,000 items."
     )
     workbench_url: str | None = _setting(
-        None, _text, "The served workbench that has the versions of data sets.", key="workbench.url"
+        None, _text, "The URL of the workbench that stores the versions of data sets.", key="workbench.url"
     )
     cache: str | None = _setting(None, _cache, OPTIONS["cache"].help, key="cache.url", option="cache")
     concurrency: int | None = _of_run("concurrency")
