@@ -75,16 +75,16 @@ class Runner:
         data_dir: where runs, cache and dependencies live; by default what the settings say, else `run_data`.
         plugins: what is installed; discovered when the first name needs it.
         secrets: where secrets come from; by default the environment and `secrets.toml`.
-        settings: defaults of arguments that are not given; by default `modelgauge.toml` and the environment.
+        settings: the defaults of arguments that are left out; by default `modelgauge.toml` and the environment.
         offline: never fetch data.
         dependencies: local files instead of declared data, by key or `TEST:KEY`.
         dependency_versions: versions that data must have, by key or `TEST:KEY`.
-        observers: get runs and items as they finish, in addition to plugins.
+        observers: objects that get runs and items as they finish, in addition to plugins.
         command: the command line, for the manifest.
-        inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
+        inputs: further inputs of the command line, for the manifest; `resume` makes the tests from them.
         max_test_items: measure this many items only; None for all.
-        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; those that
-            settings can say, such as concurrency and executor, are by default what these say.
+        options: the other options of a run, such as seed, sut_options, repeats, caching and progress. The settings have
+            the defaults of some, such as concurrency and executor.
 
     Raises:
         InvalidOptionError: an option does not exist, or cannot be what was given.
@@ -174,7 +174,7 @@ class Runner:
         return await self.do(works, resolver)
 
     def plan(self, tests: TestName | Sequence[TestName], suts: SUTName | Sequence[SUTName]) -> list[Plan]:
-        """Say what a run would take: calls, cache hits and, where prices are known, dollars.
+        """Estimate what a run would use: calls, cache hits and, where prices are known, dollars.
 
         Nothing is sent, and neither a run nor a cache is made; the tests' data is fetched.
 
@@ -192,7 +192,7 @@ class Runner:
         return self.plan_works(self.resolver().works(_as_list(tests), _as_list(suts)))
 
     def plan_works(self, works: Sequence[Work]) -> list[Plan]:
-        """Say what works whose names are resolved would take; of a run that is continued, what is left of it."""
+        """Estimate works whose names are resolved; of a run that is continued, only the rest."""
         caching, where = self.options.caching, (self.options.cache, self.options.data_dir)
         with existing_cache(*where) if caching else nullcontext() as cache:
             nothing: dict[str, str] = {}

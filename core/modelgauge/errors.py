@@ -69,7 +69,7 @@ class MissingParameterError(InvalidDataError):
 
 
 class InputFileError(UsageError):
-    """A file that the user gave cannot be read as what it should be; the message names file and line."""
+    """A file of the user cannot be read, or has the wrong content; the message names file and line."""
 
 
 class DatasetConflictError(UsageError):

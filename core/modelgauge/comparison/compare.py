@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[CompareOptionsDict]) -> Comparison:
     """Compare systems with a baseline on the items that their runs have in common.
 
-    Each is a run (its id or how that begins, its folder, a file of `--output-file`, a `TestRecord`), all runs of
+    Each is a run (its id or the beginning of it, its folder, a file of `--output-file`, a `TestRecord`), all runs of
     one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it.
-    Differences are the candidate's value less the baseline's.
+    Differences are the candidate's value minus the baseline's.
 
     Args:
         baseline: what the others are compared with.
-        candidates: one or more; with baseline_sut none, for the other SUTs of the baseline's invocation.
+        candidates: one or more. With baseline_sut there are none: the other SUTs of the baseline's invocation are the
+            candidates.
         options: how: baseline_sut, match, allow, measurements, lower_is_better, higher_is_better, group_by, test,
             alpha, margin, seed and data_dir, as for the command `modelgauge compare`.
 

@@ -107,12 +107,13 @@ class MeasurementComparison(Frozen):
         n_only_candidate: items that only the candidate's run has.
         n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`. Items that both
             runs scored without this measurement are in no count.
-        n_failed_baseline: those that have none on the baseline's side.
-        n_failed_candidate: those that have none on the candidate's; what both sides lack is in both numbers.
+        n_failed_baseline: those without a value on the baseline's side.
+        n_failed_candidate: those without a value on the candidate's side. Items without a value on both sides are in
+            both numbers.
         baseline_value: the baseline's mean over the paired items.
         candidate_value: the candidate's mean over the paired items.
         difference: candidate minus baseline.
-        stderr: of the difference, from the paired differences; None if they do not spread.
+        stderr: of the difference, from the paired differences; None if these are all equal.
         stderr_unpaired: as it would be on two separate samples of items.
         correlation: of the two systems' values over the items; None if one system's are all equal.
         interval: the difference's 95 % confidence interval, not adjusted for the family.
@@ -122,7 +123,7 @@ class MeasurementComparison(Frozen):
         p_mid: McNemar's mid-p; None for other tests.
         p_adjusted: `p_value` adjusted for the family by Holm's method.
         wins: items on which the candidate is better (higher where the direction is unknown).
-        losses: items on which the baseline is.
+        losses: items on which the baseline is better.
         ties: items with equal values.
         bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side; None where
             the measurement has no known range.
@@ -131,10 +132,10 @@ class MeasurementComparison(Frozen):
         n_clusters: how many independent clusters the items form; None if every item is its own cluster.
         direction: which values are better; None if the run does not say.
         value_range: the lowest and the highest possible value; None if they are not known.
-        equivalence: equivalence and non-inferiority; None if no margin was given.
+        equivalence: equivalence and non-inferiority; None without a margin.
         groups: the differences by group, where groups were asked for.
-        p_interaction: that the difference is the same in all groups that have a standard error; None if fewer than
-            two have, or where clusters reach over several groups.
+        p_interaction: that the difference is the same in all groups that have a standard error; None if fewer than two
+            have one, or if a cluster has items in several groups.
         p_interaction_adjusted: the same, adjusted for the family.
         groups_text: whether the difference is the same in all groups, as a sentence; None without groups.
         repeats: the variance between items and within them; None if prompts were asked once.
@@ -316,14 +317,14 @@ class Comparison(Frozen):
     """A baseline and its candidates, compared on all tests and measurements that they have in common.
 
     Args:
-        schema_version: of the form in which comparisons are written.
+        schema_version: the version of the JSON format.
         baseline: what the candidates are compared with.
         candidates: in the order in which they were given.
         alpha: the level below which an adjusted p value is a finding.
         family: how many p values were adjusted together: those of all comparisons, of their groups, and of means over
             tests; measurements with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
-        macro: means over tests, where there are two tests or more.
+        macro: means over tests, if there are two tests or more.
         leaderboard: for each test and measurement, if there are three systems or more.
         differs: in what else the runs differ.
         notes: what a reader should know besides.
@@ -391,6 +392,7 @@ class Comparison(Frozen):
         """The items on which the systems differ: for each comparison the lost, then the won, the worst first.
 
         Args:
-            most: as many lost and as many won items of each comparison; None for all. No others are read.
+            most: at most this many lost and this many won items of each comparison, and no others are read; None for
+                all.
         """
         return (flip for read in self._flips for flip in read(most))

@@ -69,14 +69,14 @@ class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the
     Args:
         prompt: what was asked.
         response: what was answered.
-        repeat: which time the prompt was asked, from 0, where a run asks several times.
-        key: of the answer in the cache, which the journal holds and other JSON does not; None if it is not cached.
-        annotation_keys: for each completion the cache keys of its annotations by name, where any is cached; the
-            journal holds them and other JSON does not.
-        other_keys: the cache keys of further completions that took a call each, and of judges' answers; they are in
-            the journal only, too.
-        time: of the SUT's call, of several the longest; None if the answer was in the cache or was computed at once.
-            It is in the journal only, and interactions that differ only in it are equal.
+        repeat: the number of the repeat, from 0, if a run asks each prompt several times.
+        key: of the answer in the cache, in the journal and in no other JSON; None if it is not cached.
+        annotation_keys: for each completion the cache keys of its annotations by name, if any is cached; in the journal
+            only.
+        other_keys: the cache keys of further completions that were calls of their own, and of judges' answers; in the
+            journal only.
+        time: of the SUT's call, or of the longest of several; None if the answer was in the cache or was computed at
+            once. It is in the journal only, and interactions that differ only in it are equal.
     """
 
     prompt: PromptWithContext

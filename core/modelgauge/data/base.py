@@ -70,7 +70,7 @@ class Frozen(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def replaced(self, **fields: Any) -> Self:
-        """A copy with other values in some fields, which must be valid already: nothing is checked again."""
+        """Return a copy with other values in some fields. The values are not checked, so they must be valid."""
         return _with(self, fields, {*self.__pydantic_fields_set__, *fields})
 
     if not TYPE_CHECKING:  # for which nothing can be assigned
@@ -111,7 +111,7 @@ class Frozen(BaseModel):
 
         Args:
             data: JSON data.
-            unknown: gives the warning, where many values are read from one file.
+            unknown: gives one warning for many values of one file.
 
         Raises:
             InvalidDataError: the data does not fit in another way.

@@ -52,15 +52,15 @@ class TestItemRecord(Frozen):
     """An item that was scored.
 
     Args:
-        kind: always "item": what a line of the journal is of.
+        kind: always "item", to tell the lines of the journal apart.
         index: its place in the test, from 0.
         test_item: the item, with its id.
         interactions: prompts with annotated responses.
         measurements: what `measure_quality` returned, reduced over repeats where there were several.
-        binary: the measurements that were given as bool; their range is 0 to 1.
-        repeat_measurements: those of each repeat that was measured, where each prompt was asked several times.
+        binary: the names of the measurements that were returned as bool; their range is 0 to 1.
+        repeat_measurements: the measurements of each repeat that succeeded, if each prompt was asked several times.
         failed_repeats: the other repeats.
-        digests: of the item as it was before secrets were taken out of the record; None if none were.
+        digests: of the item before secrets were taken out of the record; None if there were none.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
@@ -99,7 +99,7 @@ class TestItemExceptionRecord(Frozen):
     """An item that could not be scored, and why.
 
     Args:
-        kind: always "exception": what a line of the journal is of.
+        kind: always "exception", to tell the lines of the journal apart.
         index: its place in the test, from 0.
         test_item: the item, with its id.
         interactions: those that were completed before the failure; they are kept, since they are paid.
@@ -108,10 +108,10 @@ class TestItemExceptionRecord(Frozen):
         error_type: the class of the exception.
         message: what it says.
         traceback: where it was raised.
-        traces: what an observed app did until it failed: the last attempt of each use of it that did.
-        measurements: what the test could measure all the same, where only some of its annotators failed.
-        binary: those of them that were given as bool.
-        digests: of the item as it was before secrets were taken out of the record; None if none were.
+        traces: what an observed app did until it failed: the trace of the last attempt of each failed use.
+        measurements: the measurements that succeeded although some annotators failed.
+        binary: the names of the measurements that were returned as bool.
+        digests: of the item before secrets were taken out of the record; None if there were none.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 

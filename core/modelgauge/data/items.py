@@ -77,7 +77,7 @@ class TestItem(Frozen, _WithContext):
     Args:
         prompts: at least one; a str or a bare prompt becomes a `PromptWithContext`.
         context: any JSON value or pydantic model; a SUT never sees it.
-        id: unique within the test and the same in every run; derived where it is not given.
+        id: unique within the test and the same in every run; by default derived from source ids or prompts.
     """
 
     __test__: ClassVar[bool] = False

@@ -34,9 +34,8 @@ class SUTOptions(Frozen):
         frequency_penalty: penalty for tokens by how often they occurred.
         random: a seed, or any text; equal requests with different values are different requests.
         top_logprobs: for each position, return the log-probabilities of this many tokens.
-        response_schema: a JSON Schema that the completion's text shall fit. SUTs that declare
-            `ProducesStructuredOutput` heed it. Where every object in it lists all its properties as required
-            and allows no others, more of them can.
+        response_schema: a JSON Schema for the completion's text. SUTs that declare `ProducesStructuredOutput` follow
+            it. More of them can if every object in it requires all its properties and allows no others.
     """
 
     num_completions: Annotated[int, Field(ge=1)] | None = None

@@ -61,10 +61,10 @@ class TestRecord(Frozen):
     """One test on one SUT: everything about the run. Its items are read from the journal on demand.
 
     Args:
-        schema_version: of the form in which records are written.
+        schema_version: the version of the JSON format.
         run_id: of this run, and the name of its folder.
         invocation_id: what the runs of one command have in common.
-        run_timestamp: when the run began, as ISO 8601 has it.
+        run_timestamp: when the run began, in ISO 8601.
         test_uid: the test.
         test_initialization: its class, the arguments that it was made with, and its `cache_version`.
         sut_uid: the SUT.
@@ -76,25 +76,25 @@ class TestRecord(Frozen):
         counts: the items by outcome, and their calls.
         result: name to number, `Estimate`, or one level of named groups of these.
         seconds: wall time of the run, of all its sessions together.
-        spent: calls that were sent, tokens, dollars; None in records of versions that did not say.
+        spent: calls that were sent, tokens, dollars; None in records of older versions.
         repeats: how often each prompt was asked.
         reduction: how the measurements of repeats are combined, unless by their mean: "pass@2"; names of results end
             with it: `accuracy.pass@2`.
-        sample: which items were chosen; None if all were, and in records of versions that did not say.
+        sample: which items were chosen; None if all were, and in records of older versions.
         prompts: how many prompts the items have; None if no SUT was asked, and in older records.
         distinct_prompts: how many of these differ, options included; equal prompts share an answer of the cache.
         dataset: the data set that the items are of, where the test knows it.
-        hyperparameters: what the measured app was set to, as its author logged it.
-        identifier: what the user called the run.
+        hyperparameters: the settings of the measured app, as its author logged them.
+        identifier: the user's name for the run.
         ranges: for measurements with a known range their lowest and highest possible value, None if there is no end;
-            None for all of them in records of versions that did not say.
+            None for all of them in records of older versions.
         directions: which values are better, "higher" or "lower", for measurements with a known direction; None in
             records of older versions.
         annotators: how the annotators were made, by the test's names.
         judges: how the SUTs that an annotator asks were made, by its names.
-        sut_options: what was laid over the options of all prompts.
+        sut_options: the options of the run that replaced those of the prompts.
         cluster: the field by whose values items form clusters; None if each item is its own cluster.
-        plugins: the versions of the plugins that made something, by distribution.
+        plugins: the versions of the plugins that made an object of the run, by distribution.
         thresholds: the thresholds by measurement; the result `NAME.passed` is the share of items that passed, `passed`
             the share that passed all.
         notes: what a reader should know (an object that cannot be cached, ids that repeat, metrics that judged

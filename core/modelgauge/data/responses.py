@@ -65,7 +65,7 @@ class ToolCall(Frozen):
         description: what the tool does.
         reasoning: why it was called.
         output: what it returned, any JSON value.
-        input_parameters: what it was called with; `input` is an alias, and `inputParameters`.
+        input_parameters: its arguments; `input` and `inputParameters` are aliases.
     """
 
     meant_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -103,7 +103,7 @@ class SUTCompletion(Frozen):
         text: the answer, without the reasoning block.
         reasoning: what the model thought; None if it does not say.
         raw_text: the text as it came, where a reasoning block was split off.
-        truncated_reasoning: the answer ended inside the reasoning block.
+        truncated_reasoning: whether the answer ended inside the reasoning block.
         top_logprobs: the most likely tokens, one entry a position.
         tool_calls: the tools that were called.
         finish_reason: why it ended, in the SUT's own words.

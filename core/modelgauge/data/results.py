@@ -201,11 +201,11 @@ Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 
 
 class CallCounts(Frozen):
-    """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight).
+    """Calls that returned a response: paid in this run, or cached (in the cache, or from the same call in flight).
 
-    Responses that the SUT refused are among them, where the error says what they took (`CallError.usage`).
+    A response that the SUT refused counts too if the error has its usage (`CallError.usage`).
 
-    What an annotator only computes (a metric's score) counts as paid in each run, although it costs nothing.
+    A metric's score, which is only computed, counts as paid in each run, although it costs nothing.
     """
 
     paid: Count = 0
@@ -215,10 +215,10 @@ class CallCounts(Frozen):
 class Counts(Frozen):
     """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
-    `not_begun` are those that were never taken from the test; None if its items were not read to their end.
-    `partial` are those of the scored items of which some repeats failed, `failed_repeats` these repeats.
-    `judge_calls` are the questions that annotators asked SUTs of their own. `unkept` are the paid calls of all three
-    kinds that hold a secret, and so are not in the cache.
+    `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
+    `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
+    questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
+    secret, and so are not in the cache.
     """
 
     items: Count = 0

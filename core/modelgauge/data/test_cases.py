@@ -221,14 +221,14 @@ class ConversationalTestCase(Conversation, WithMetadata):
 
 
 class Golden(Exchange, Editable, WithAdditionalMetadata):
-    """A question for an app, and what is known of a good answer.
+    """A question for an app, and the references for a good answer.
 
     The runtime fields (actual_output, retrieval_context, tools_called, token_cost, completion_time) can be
     given, with a warning: they belong to the test case that a run of the app makes of the golden.
 
     Args:
         input: what the user asks.
-        actual_output: see `LLMTestCase`, as for the others that are not named here.
+        actual_output: see `LLMTestCase`, as for the other fields that are not listed here.
         expected_output: what the app should answer.
         additional_metadata: any JSON object; `metadata` is an alias.
         source_file: the document that the golden was made from.
@@ -276,10 +276,10 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
     """A scenario for a conversation with an app, and how it should end.
 
     Args:
-        scenario: what the conversation is about; without it there must be turns. It is nothing that a user says, so a
-            SUT is never asked it.
-        turns: how the conversation begins, where that is fixed; a SUT can only be asked where it is.
-        chatbot_role: see `ConversationalTestCase`, as for the others that are not named here.
+        scenario: what the conversation is about; without it there must be turns. It is not a message of a user, so it
+            is never sent to a SUT.
+        turns: the beginning of the conversation, if it is fixed; only then can a SUT be asked.
+        chatbot_role: see `ConversationalTestCase`, as for the other fields that are not listed here.
         additional_metadata: any JSON object; `metadata` is an alias.
         source_file: the document that the golden was made from.
 

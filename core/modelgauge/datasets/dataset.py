@@ -177,7 +177,7 @@ class EvaluationDataset(Versioned):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of all that the goldens say, in their order, as hexadecimal digits.
+        """SHA-256 of the content of the goldens, in their order, as hexadecimal digits.
 
         If there are no goldens, it is that of the test cases. Fields that only a run of the app can fill are left out;
         notes (names, tags, comments, sources, metadata) are included. So it is the same for the same goldens from any

@@ -48,10 +48,11 @@ class ItemsOfNumber:
 class DatasetTest(JudgedTest):
     """Asks a SUT the inputs of a data set, and judges its answers by metrics.
 
-    Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has
-    `passed` where all its metrics passed. A metric whose threshold is None gives its score alone. What a member says of
-    an earlier answer (the answer itself, a last turn of the assistant, tools called, cost, time) is not this SUT's, and
-    is not judged; what was retrieved is, unless the SUT returns its own, since it may be given with the input.
+    Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has `passed` where
+    all its metrics passed. A metric whose threshold is None gives its score alone. The fields of a member that describe
+    an earlier answer (the answer itself, a last turn of the assistant, tools called, cost, time) are not judged, since
+    the answer is not this SUT's. Its retrieval context may belong to the input, so it is judged unless the SUT returns
+    its own.
 
     Args:
         uid: the name in records.

@@ -221,7 +221,7 @@ class _Known(NamedTuple):
 
 
 def _question(golden: Member) -> str:
-    """What a golden asks, whatever is known of a good answer."""
+    """The question of a golden, without its references."""
     return golden.input if isinstance(golden, Golden | LLMTestCase) else _beginning(golden)
 
 

@@ -166,7 +166,7 @@ class Versioned:
         """Replace what the data set holds by a version that was saved; on the class, make a data set of it.
 
         Args:
-            alias: what the data set was saved as.
+            alias: the name under which the data set was saved.
             version: its number; by default the latest.
             data_dir: the data folder that has it; by default the workbench that `MODELGAUGE_WORKBENCH_URL` names, else
                 the folder of the settings.
@@ -203,7 +203,7 @@ class Versioned:
         the error names both versions. Where nothing has changed, there is no new version.
 
         Args:
-            alias: what to save the data set as: letters, digits, spaces, `.`, `_` and `-`.
+            alias: the name under which to save the data set: letters, digits, spaces, `.`, `_` and `-`.
             message: what was changed, and why.
             author: who changed it.
             parent: the number of the version that it replaces; by default the version that was pulled, or pushed,

@@ -150,13 +150,12 @@ _FETCH_AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """Bounds on what one declared file may turn into; beyond them it is refused, not cut off.
+    """Bounds on the unpacked form of one declared file; a file beyond them is refused, not truncated.
 
     Args:
         max_members: files and folders in the archive.
         max_member_bytes: unpacked size of the largest member, in bytes.
-        max_bytes: size of all that comes out, the archive's own headers included, in bytes; also of a
-            download.
+        max_bytes: unpacked size in all, the archive's own headers included, in bytes; also the size of a download.
         max_ratio: unpacked bytes for each packed byte; judged beyond the first 64 MiB.
 
     Raises:

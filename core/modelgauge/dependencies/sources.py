@@ -76,8 +76,7 @@ class ExternalData(ABC):
 
     @property
     def source(self) -> str:
-        """Where the data comes from, in one line: shown, recorded, and what tells two sources apart in the
-        store.
+        """The origin of the data in one line, which is shown and recorded, and separates sources in the store.
 
         By default the class and its plain arguments; override it where one of these is a secret.
         """
@@ -99,8 +98,7 @@ class ExternalData(ABC):
         return UnpackSteps(self.decompress, self.unpack)
 
     def validate(self) -> None:
-        """Check what may also have been set as attributes, in the body of a class that never calls
-        `__init__`.
+        """Check the arguments, also where a class sets them as attributes and never calls `__init__`.
 
         Raises:
             DefinitionError: one of them cannot be right.

@@ -43,7 +43,7 @@ def assert_test(
         test_case: what went in and came out of the app.
         metrics: objects or uids; at least one for a test case; for an app, further metrics that judge its answer as a
             whole.
-        golden: what to ask the app, and what is known of a good answer.
+        golden: what to ask the app, and the references for a good answer.
         observed_callback: the app, decorated with `@observe`, plain or async; it gets the golden's input. An async
             function may take as long as a call of a SUT (MODELGAUGE_TIMEOUT); a plain function has no time limit. Its
             metrics are those of `@observe(metrics=[…])`; if there are no metrics, answer relevancy judges.

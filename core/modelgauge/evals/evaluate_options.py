@@ -88,7 +88,7 @@ class CacheConfig(_Config):
     """Whether answers of judges are kept in the cache.
 
     Args:
-        use_cache: False asks the judges again, and keeps nothing of their answers.
+        use_cache: False asks the judges again, and does not store their answers.
     """
 
     use_cache: bool = True

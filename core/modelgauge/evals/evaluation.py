@@ -54,11 +54,11 @@ def evaluate(
         goldens: a golden, several, or a data set with goldens; with `observed_callback`, instead of test cases.
         observed_callback: the app, decorated with `@observe`, plain or async. It gets each golden's input, up to 20 at
             once unless `max_concurrent` says otherwise; a plain app runs in a thread. A use that outlives
-            `attempt_timeout` fails its golden. The metrics are those of `@observe(metrics=[…])`, and `metrics` for
-            each case as a whole; if there are none, the default judge is looked up after the first golden. Answers are
-            kept once all goldens are answered; what must survive a kill is for `modelgauge run-test --dataset …`.
-        hyperparameters: what the app was set to; laid over those of `log_hyperparameters`.
-        identifier: what you call this run.
+            `attempt_timeout` fails its golden. The metrics are those of `@observe(metrics=[…])`, and `metrics` for each
+            case as a whole; if there are none, the default judge is looked up after the first golden. Answers are kept
+            once all goldens are answered; `modelgauge run-test --dataset …` keeps them after a kill too.
+        hyperparameters: the settings of the app; they replace those of `log_hyperparameters`.
+        identifier: your name for this run.
         async_config: how much is done at once.
         display_config: what is shown.
         cache_config: what is kept.

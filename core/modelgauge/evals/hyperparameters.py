@@ -31,7 +31,7 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
 
     Args:
         function: returns a dict, which may be empty; the decorated function, if there are no parentheses.
-        hyperparameters: more of them by name (model, prompt_template); what the function returns goes before.
+        hyperparameters: more of them by name (model, prompt_template); the function's values replace them.
 
     Raises:
         DefinitionError: what is decorated is not a function.

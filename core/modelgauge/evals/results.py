@@ -25,8 +25,8 @@ class MetricData:
     Args:
         name: of the metric.
         score: None if it could not judge.
-        threshold: what the score is compared with; None if with nothing.
-        success: whether it is good enough; never where there is no score, and None if there is no threshold.
+        threshold: the least or the most that passes; None if there is none.
+        success: whether the score passes; False without a score, and None without a threshold.
         higher_is_better: the direction.
         reason: why, for people.
         breakdown: named parts of the score.
@@ -69,14 +69,14 @@ class TestResult:
     """The outcome of one test case.
 
     Args:
-        name: of the test case; where it has none, what was asked. Tables and messages call it so, too.
-        success: whether all its metrics passed; those without a threshold fail nothing.
+        name: of the test case, else its input; tables and messages use it too.
+        success: whether all its metrics passed; metrics without a threshold do not count.
         test_case: what was judged.
         metrics_data: the outcome of each metric; skipped metrics are left out.
         spans: the spans of an observed app.
         error: why it could not be judged; None if it was.
         raised: what the app raised instead of an answer; None if it answered.
-        item_id: of its item in the record.
+        item_id: the id of its item in the record.
     """
 
     __test__ = False
@@ -105,7 +105,7 @@ class EvaluationResult:
         test_results: one for each test case, in their order.
         record: of the run.
         shown_by: the command line that shows the run again.
-        left_out: how many further cases or goldens there were, that `max_test_items` left out.
+        left_out: the number of cases or goldens that `max_test_items` left out.
     """
 
     test_results: tuple[TestResult, ...]

@@ -49,7 +49,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
 
     @interface_method
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> Any:
-        """Make the annotator's request. Pure and quick."""
+        """Return the annotator's own request for a completion. Pure and quick."""
         raise NotImplementedError
 
     @interface_method
@@ -59,7 +59,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
 
     @interface_method
     def translate_response(self, request: Any, response: Any) -> AnnotationT:
-        """Make the annotation. Pure and quick."""
+        """Return the annotation for the annotator's own response. Pure and quick."""
         raise NotImplementedError
 
     def get_suts(self) -> Mapping[str, PromptResponseSUT[Any, Any] | str]:

@@ -97,7 +97,7 @@ class Identified:
 
     @classmethod
     def default_uid(cls) -> str | None:
-        """The uid of objects that are made without a uid; None if a uid must be given, as for all but metrics."""
+        """The uid of objects that are made without a uid; None if a uid is required, as for all but metrics."""
         return None
 
     @property
@@ -113,7 +113,7 @@ class Identified:
         )
 
     def identity(self, asked: "Mapping[str, Identified] | None" = None) -> dict[str, Any]:
-        """What cache keys hold of this object: JSON, equal when the objects answer alike.
+        """Return the part of cache keys that stands for this object: JSON, equal for objects that give equal answers.
 
         Args:
             asked: the SUTs that a judge asks, by its own names; its answers depend on theirs.

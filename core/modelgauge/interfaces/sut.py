@@ -17,7 +17,7 @@ Response = TypeVar("Response")
 
 
 class SUTCapability:
-    """Base of all capabilities.
+    """The base class of all capabilities.
 
     `methods` names what a SUT must define to have the capability; defining all of them declares it.
     """
@@ -136,7 +136,7 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
             "many_calls", which the engine makes, each for a prompt without `num_completions`. "auto" finds out:
             many, once a response has one completion where several were asked for, or `evaluate` raises
             `SingleCompletionError`.
-        split_reasoning: False if `<think>` blocks shall stay in the text.
+        split_reasoning: False leaves `<think>` blocks in the text.
         max_concurrency: most calls at once; None leaves it to the engine.
         batch_size: for `evaluate_batch`: most requests in a batch.
     """
@@ -153,25 +153,25 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
 
     @interface_method
     def translate_text_prompt(self, prompt: TextPrompt) -> Request:
-        """Make the system's request of a text. Pure and quick. Defining it declares `AcceptsTextPrompt`."""
+        """Return the system's own request for a text. Pure and quick. Defining it declares `AcceptsTextPrompt`."""
         raise NotImplementedError
 
     @interface_method
     def translate_chat_prompt(self, prompt: ChatPrompt) -> Request:
-        """Make the system's request of a chat. Pure and quick. Defining it declares `AcceptsChatPrompt`."""
+        """Return the system's own request for a chat. Pure and quick. Defining it declares `AcceptsChatPrompt`."""
         raise NotImplementedError
 
     @interface_method
     def evaluate(self, request: Request) -> Response | Awaitable[Response]:
         """Send the request and return the system's own response. May be `async def`.
 
-        An answer that it refuses is paid all the same: raise `CallError(problem, fix=…, usage=…)`, and it counts.
+        An answer that this method refuses was paid all the same. `CallError(problem, fix=…, usage=…)` makes it count.
         """
         raise NotImplementedError
 
     @interface_method
     def translate_response(self, request: Request, response: Response) -> SUTResponse:
-        """Make our response of the system's own. Pure and quick."""
+        """Return the completions in the system's own response. Pure and quick."""
         raise NotImplementedError
 
     @interface_method

@@ -91,7 +91,7 @@ class PromptResponseTest(Identified):
 
     @interface_method
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """Make named numbers of an item's annotated responses. Pure and quick.
+        """Return the measurements of an item: numbers by name. Pure and quick.
 
         An exception leaves the item unscored, which the result shows; it never counts as a score.
         """
@@ -99,7 +99,7 @@ class PromptResponseTest(Identified):
 
     @interface_method
     def measure_in_part(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """What can be measured of an item although annotators failed: nothing, unless a test defines this.
+        """Return what can be measured although annotators failed: nothing, unless a test defines this.
 
         The item still counts as failed, and its record says why; the measurements returned here count in
         `mean_of_each` and in `items.having(name)`. Leave out what depends on an annotation that is missing. Pure and
@@ -108,7 +108,7 @@ class PromptResponseTest(Identified):
         raise NotImplementedError
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any] | BaseModel:
-        """Make the result of the measurements: by default the mean of each, with its error bar.
+        """Return the result: by default the mean of each measurement, with its error bar.
 
         Where nothing was measured it is not called, and the result is empty; where only failed items were measured in
         part, `items` is empty, and `items.having(name)` is not. Items are read from the journal, where secrets are

@@ -153,9 +153,9 @@ class LatencyMetric(_LimitMetric):
 class CostMetric(_LimitMetric):
     """What the answer cost, in US dollars: the case's `token_cost`. Lower is better.
 
-    Where a SUT is asked and its completion says nothing of it, it is what the SUT says that the call cost
-    (`Usage.cost_usd`); of several completions each has an equal share. Needs a `threshold`: the most dollars
-    that pass. Cannot be strict.
+    If a SUT is asked and its completion has no cost, it is the cost of the call as the SUT reports it
+    (`Usage.cost_usd`), shared equally by several completions. Needs a `threshold`: the most dollars that pass. Cannot
+    be strict.
     """
 
     required_params = ("token_cost",)

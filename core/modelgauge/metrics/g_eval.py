@@ -52,7 +52,7 @@ class Rubric(Frozen):
     Args:
         score_range: the first and the last of these scores, both included, on the scale from 0 to 10; twice
             the same for a single score.
-        expected_outcome: what a case is like that earns one of them.
+        expected_outcome: the description of a case that earns one of these scores.
 
     Raises:
         InvalidDataError: there is no such range, or no outcome.
@@ -104,11 +104,11 @@ class _Writing(NamedTuple):
 class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
-    With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with `evaluation_steps`
-    it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth; where it says 7.5, it is asked
-    once more, and then the case has no score. If the judge has log-probabilities, the grade is the mean of all
-    possible grades, weighted by their probabilities. In `strict_mode` the judge's own score counts, and only 10 is
-    perfect. The breakdown has the `weighted_score`, which is None if nothing was weighted.
+    With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with `evaluation_steps` it
+    takes these. It gives a whole score from 0 to 10, of which the grade is a tenth; if it says 7.5, it is asked once
+    more, and a second such reply leaves the case without a score. If the judge has log-probabilities, the grade is the
+    mean of all possible grades, weighted by their probabilities. In `strict_mode` the judge's own score counts, and
+    only 10 is perfect. The breakdown has the `weighted_score`, which is None if nothing was weighted.
 
     Args:
         name: what the metric is called in reports.

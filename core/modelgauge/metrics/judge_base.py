@@ -54,7 +54,7 @@ class Extract:
 
     Args:
         instructions: what to list; a text, or a file with a text.
-        shows: the fields of the test case that it is to be found in.
+        shows: the fields of the test case that contain the items.
         settings: the metric's own attributes that the instructions name: `domain` replaces `$domain`.
     """
 
@@ -68,10 +68,10 @@ class Judge:
     """The judge gives each item a verdict.
 
     Args:
-        instructions: by what; a text, or a file with a text. The items are its material, as `item[1]`, …
+        instructions: how to judge; a text, or a file with a text. The items are its material, as `item[1]`, …
         shows: further fields of the test case that the judge needs.
-        verdicts: what each verdict is worth. The words are in small letters.
-        one_by_one: a question for each item, where the items need the judge's whole attention.
+        verdicts: the value of each verdict, by its word in small letters.
+        one_by_one: whether each item gets a question of its own, if the items need the judge's whole attention.
         settings: see `Extract`.
 
     Raises:
@@ -124,7 +124,7 @@ class Combination:
 
     Args:
         parts: the procedures, by the names that the breakdown calls them.
-        reduce: makes the score of theirs, in their order.
+        reduce: computes the score from the scores of the parts, in their order.
     """
 
     parts: Mapping[str, Procedure]
@@ -244,7 +244,7 @@ class JudgeMetric(Metric):
         shape: Shape[ReplyT],
         values: Mapping[str, str] | None = None,
     ) -> ReplyT:
-        """Ask the judge, and read its reply; ask once more where it cannot be used.
+        """Ask the judge, and read its reply; ask once more if the reply cannot be used.
 
         Args:
             instructions: what to do; see `Instructions`.

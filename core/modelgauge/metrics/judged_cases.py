@@ -39,12 +39,12 @@ _EXCHANGE = frozenset(LLMTestCase.model_fields)
 def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
     """The test case that a prompt and its completion make, for a metric that judges as an annotator.
 
-    References (`expected_output`, `context`, `expected_tools`, …) come from the prompt's context, where that
-    is a golden, a test case, or a mapping or model with those names; other names in it are the test's own
-    and are left alone. What the completion says itself goes before: its text is the `actual_output`, its
-    tool calls are the `tools_called`, and its metadata may hold the other runtime fields
-    (`retrieval_context`, `token_cost`, `completion_time`). A completion has a text in any case: where its
-    metadata says that `actual_output` is None, nothing was answered.
+    References (`expected_output`, `context`, `expected_tools`, …) come from the prompt's context, where that is a
+    golden, a test case, or a mapping or model with those names; other names in it are the test's own and are left
+    alone. The completion's own values replace them: its text is the `actual_output`, its tool calls are the
+    `tools_called`, and its metadata may hold the other runtime fields (`retrieval_context`, `token_cost`,
+    `completion_time`). A completion has a text in any case: where its metadata says that `actual_output` is None,
+    nothing was answered.
 
     Raises:
         InvalidDataError: a reference is of a wrong type.

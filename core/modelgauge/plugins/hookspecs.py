@@ -122,7 +122,7 @@ def modelgauge_register_commands(cli: click.Group, settings: Mapping[str, Any]) 
 def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """A run begins: one test on one SUT, before the first call.
 
-    What raises here is reported and cannot break the run; so for the two hooks below. Be quick: the run
+    An exception here is reported and does not break the run; the same holds for the two hooks below. Be quick: the run
     waits. It is not called for sessions of pytest.
 
     Args:

@@ -52,16 +52,16 @@ def resume(
 ) -> list[TestRecord]:
     """Continue stopped runs; items with a record, failed items included, are not asked again.
 
-    Concurrency, rates, time-outs, retries and caps are those of the run, unless others are given, which hold from
-    then on. Caps are those of the command: what its runs spent before counts.
+    Concurrency, rates, time-outs, retries and caps are those of the run, unless the call sets others, which apply from
+    then on. Caps are about the whole command: what its runs spent before counts.
 
     Args:
         run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
         data_dir: where runs are looked up.
         test: the test, where it has no uid that can be found (an object of a notebook).
         sut: the SUT, where it has no uid that can be found.
-        judge: the run's judge; it must be given for a run that is not known to be the user's own, as must `sut`,
-            `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
+        judge: the run's judge. For a run that is not known to be the user's own, it must be named, and so must `sut`,
+            `plugin_files`, `dependencies`, `dataset` and `metrics`. The error lists what is missing.
         dataset: the run's file of goldens, or another with the same content; needed as `judge` is.
         metrics: the run's, where their names have options; needed as `judge` is.
         options: what `Runner` takes; what the results depend on is as it was.
@@ -118,16 +118,16 @@ def rescore(
 
     Args:
         run: a run's id or folder, or an invocation's id.
-        data_dir: where runs are looked up. The names in a run that is not known to be the user's own must be given
-            again: its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
+        data_dir: where runs are looked up. If a run is not known to be the user's own, its names must be given again:
+            its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
         test: another test, or an object; by default the run's.
         dataset: goldens instead of a test: a file, or ALIAS or ALIAS@VERSION of a data set that was saved; by default
-            the run's, where it is of some.
+            the run's data set, if it has one.
         columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
             another file needs to have only what it is to be read by.
         delimiter: between the cells of a CSV file; by default that of the run's file, a comma for another.
         encoding: of the file's text; by default that of the run's file, UTF-8 for another.
-        metrics: uids of those that judge them; by default the run's.
+        metrics: uids of the metrics that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
         ratings: measure only by the ratings that people gave on the pages of `modelgauge serve`.
         options: what `Runner` takes.

@@ -160,10 +160,10 @@ def quantiles(
 ) -> dict[str, Estimate]:
     """Quantiles of a measurement, each under its own name: {"0.25": …, "0.5": …, "0.75": …}.
 
-    Linear between neighbouring values (definition 7 of Hyndman and Fan 1996). The interval is
-    distribution-free, between two of the values (`intervals.quantile_interval`); None if there are too few
-    of them, where items share answers (`items.shared`), for then it would be too narrow, and where all items of
-    the population are measured. There is no standard error: it would need the density at the quantile.
+    Linear between neighbouring values (definition 7 of Hyndman and Fan 1996). The interval is distribution-free,
+    between two of the values (`intervals.quantile_interval`); None if there are too few of them, if items share answers
+    (`items.shared`), since it would be too narrow, and if all items of the population are measured. There is no
+    standard error: it would need the density at the quantile.
 
     Args:
         items: at least one.

@@ -92,16 +92,16 @@ def raw_agreement(ratings: Ratings) -> float | None:
 
 
 def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | None = None) -> float | None:
-    """Cohen's kappa of two raters; weighted, where labels are in order and a near miss is less than a miss.
+    """Cohen's kappa of two raters; with weights, near labels in an order disagree less than distant labels.
 
     Cohen (1960), Educational and Psychological Measurement 20:37-46; weighted, Cohen (1968), Psychological Bulletin
-    70:213-220. Chance is that each rater draws labels as often as that rater gives them. At extreme prevalence it is
-    low even for raters that nearly always agree: see `gwet_ac1`.
+    70:213-220. Agreement by chance is that of two raters who draw labels at random, each with the rater's own
+    frequencies. At extreme prevalence kappa is low even for raters that nearly always agree: see `gwet_ac1`.
 
     Args:
         ratings: of two raters; items that one of them did not label are left out.
-        weights: None, each disagreement counts alike; "linear", by the steps between two labels in the order of the
-            categories; "quadratic", by their square.
+        weights: None if all disagreements count the same; "linear" for the number of steps between two labels in the
+            order of the categories; "quadratic" for its square.
 
     Returns:
         At most 1; None if there are no items, or chance alone gives full agreement (one label only).
@@ -113,7 +113,7 @@ def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | N
 
 
 def confusion_matrix(ratings: Ratings) -> "NDArray[np.int64]":
-    """How often the first rater gave each label where the second gave each: (q, q) int64, rows are the first's labels.
+    """Count each pair of labels: (q, q) int64, rows are the first rater's labels, columns the second's.
 
     Args:
         ratings: of two raters; items that one of them did not label are left out.
@@ -127,11 +127,11 @@ def confusion_matrix(ratings: Ratings) -> "NDArray[np.int64]":
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:
-    """Fleiss' kappa of any number of raters, who may be others for each item.
+    """Fleiss' kappa of any number of raters, who may differ from item to item.
 
-    Fleiss (1971), Psychological Bulletin 76:378-382. Chance is that all draw labels as often as all give them. Where
-    labels are missing, it is the form of Gwet (2014, "Handbook of Inter-Rater Reliability", section 2.5). At extreme
-    prevalence it is as low as `cohen_kappa`.
+    Fleiss (1971), Psychological Bulletin 76:378-382. Agreement by chance is that of raters who draw labels at random,
+    with the frequencies of all labels. Where labels are missing, it is the form of Gwet (2014, "Handbook of Inter-Rater
+    Reliability", section 2.5). At extreme prevalence it is as low as `cohen_kappa`.
 
     Args:
         ratings: of items, each with any number of labels.
@@ -145,8 +145,8 @@ def fleiss_kappa(ratings: Ratings) -> float | None:
 def gwet_ac1(ratings: Ratings) -> float | None:
     """Gwet's AC1 of any number of raters, which stays meaningful at extreme prevalence.
 
-    Gwet (2008), British Journal of Mathematical and Statistical Psychology 61:29-48. Chance is agreement on items that
-    are hard to label, of which there are few where nearly all get the same label.
+    Gwet (2008), British Journal of Mathematical and Statistical Psychology 61:29-48. Agreement by chance happens on
+    items that are hard to label; if nearly all items get the same label, there are few.
 
     Args:
         ratings: of items, each with any number of labels. All categories that there can be count.
@@ -160,14 +160,14 @@ def gwet_ac1(ratings: Ratings) -> float | None:
 def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> float | None:
     """Krippendorff's alpha of any number of raters, for labels of any level, with missing labels.
 
-    Krippendorff (2019), "Content Analysis", chapter 12. Chance is that labels are drawn from all that were given,
-    without replacement.
+    Krippendorff (2019), "Content Analysis", chapter 12. Agreement by chance is that of labels drawn from all labels of
+    the sample, without replacement.
 
     Args:
         ratings: of items, each with any number of labels; items with fewer than two are left out.
-        level: what a distance between labels means: "nominal", nothing; "ordinal", how many labels were given
-            between them in the order of the categories; "interval", their difference; "ratio", their difference by
-            their sum. The last two are for labels that are numbers, "ratio" for those from 0 on.
+        level: the distance between labels: "nominal" for names without order; "ordinal" for the number of labels
+            between them in the order of the categories; "interval" for their difference; "ratio" for their difference
+            divided by their sum. The last two are for labels that are numbers, "ratio" for those from 0 on.
 
     Returns:
         At most 1; None if no item has two labels, or only one label occurs.

@@ -121,8 +121,8 @@ def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: fl
 def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval | None:
     """Student's t interval for a mean: mean ± t · stderr. None if there is no standard error.
 
-    None too where all values are equal, for such a sample says nothing of the spread; `wilson_interval` and
-    `bounded_interval` have an answer there, for they know the range.
+    It is None too if all values are equal, since such a sample says nothing about the variance. `wilson_interval` and
+    `bounded_interval` know the range, so they have an interval then.
 
     Args:
         error: of the mean, see `mean_error`.

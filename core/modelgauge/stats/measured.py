@@ -32,18 +32,17 @@ Range: TypeAlias = tuple[float, float]
 class MeasuredItems(Sequence[MeasuredTestItem]):
     """The scored items of a run, in the order of the test, and its failed items.
 
-    A subclass gives `__len__`, `_item`, `_column_values`, `names`, `failed` and `ranges`, and may give a
-    faster `__iter__`, and the attributes below. Slices and groups are views, which read from
-    the whole when they are read.
+    A subclass gives `__len__`, `_item`, `_column_values`, `names`, `failed` and `ranges`, and may give a faster
+    `__iter__`, and the attributes below. Slices and groups are views of the whole.
 
     Attributes:
         shared: a label for each item; items with equal labels share one answer of the SUT, so that they are not
             independent. None if no items share an answer.
-        population: how many items the whole benchmark has, where intervals shall be about these items and no
-            others; None if they are about all questions like these, which is usual. For a part it is in
-            proportion to the part's items (Cochran 1977, "Sampling Techniques", section 2.12).
-        failed_shares: for each item the share of it that failed (0.2 where one of five repeats did), which bounds let
-            be worst, or best: (len(self),) float64. None if nothing failed of any.
+        population: the number of items of the whole benchmark, if intervals are about these items only; None if they
+            are about all questions like these, which is usual. That of a part is in proportion to the part's items
+            (Cochran 1977, "Sampling Techniques", section 2.12).
+        failed_shares: for each item the share that failed (0.2 if one of five repeats failed): (len(self),) float64.
+            Bounds count this share as worst, or best. None if no item has a failed share.
     """
 
     shared: "Sequence[Hashable] | NDArray[np.int64] | None" = None
@@ -112,18 +111,18 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     @property
     @abstractmethod
     def ranges(self) -> Mapping[str, Range]:
-        """Measurement name to its (lowest, highest) possible value, for those of which it is known."""
+        """The (lowest, highest) possible value of each measurement for which it is known."""
 
     # --- what all have --------------------------------------------------------------------------------------
 
     @property
     def failed(self) -> Sequence[TestItem]:
-        """The items that could not be scored. What was measured of some in part is among `having` of its name."""
+        """The items that could not be scored. `having(name)` includes those that were measured in part."""
         return self._failed
 
     @property
     def unplaced(self) -> int:
-        """How many failed items may or may not belong to this view; no bounds are known if there are any."""
+        """How many failed items may or may not belong to this view. If there are any, the bounds are unknown."""
         return self._unplaced
 
     @property
@@ -181,7 +180,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     def having(self, name: str) -> "MeasuredItems":
         """A view of the items that have this measurement, and of all failed items, which might have it.
 
-        A failed item of a run that was measured in part is among the items here, where it has this measurement.
+        A failed item that was measured in part is one of these items, if it has this measurement.
 
         Raises:
             UnknownNameError: see `column`.

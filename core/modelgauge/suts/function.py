@@ -19,8 +19,8 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
     Args:
         uid: the name in records.
         function: takes the prompt's text, returns a str or a `SUTCompletion`; plain or async.
-        version: raise it when the function changes. Answers are cached only if it is given, since only its author
-            knows whether the function has changed.
+        version: raise it when the function changes. Answers are cached only with a version, since only the author knows
+            whether the function has changed.
         max_concurrency: most calls at once; None leaves it to the engine.
     """
 

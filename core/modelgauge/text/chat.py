@@ -93,7 +93,7 @@ def load_chat(path: str | Path) -> ChatPrompt:
 
 
 def chat_from_json(text: str, *, source: str = "The chat") -> ChatPrompt:
-    """Read a chat from JSON: a list of messages, or an object with `messages` and, as it may, `options`.
+    """Read a chat from JSON: a list of messages, or an object with `messages` and optional `options`.
 
     A message is `{"role": …, "content": …}`, as APIs write it, or `{"role": …, "text": …}`, as `ChatPrompt`
     does. Other fields are skipped, with one warning.

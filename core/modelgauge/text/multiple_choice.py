@@ -152,9 +152,9 @@ def few_shot_prompt(
 ) -> str:
     """Write k answered examples and then the question, with a blank line between each.
 
-    The examples are drawn without replacement in an order that the seed and the number of examples decide, so
-    that one seed gives every question the same ones, fewer examples are the first of more, and a question
-    that is in the pool itself (the same question and choices) only makes room for the next one.
+    The examples are drawn without replacement. Their order depends on the seed and on the size of the pool, so one seed
+    gives all questions the same examples, and fewer examples are the first of more. If the question itself is in the
+    pool (the same question and choices), the next example takes its place.
 
     Args:
         question: what is asked; its answer is not shown.

@@ -66,14 +66,14 @@ class Calibration(Frozen):
     """How far a judge agrees with people, and which scores people would give.
 
     Args:
-        schema_version: of the form in which calibrations are written.
+        schema_version: the version of the JSON format.
         measurements: of the judge, or of each judge of a panel.
         label_kind: "binary" for 0 and 1, "grades" for whole numbers, "numbers" for any others.
         raters: who labelled.
         n_rows: rows of the sheets.
         n_without_label: how many of them have no label.
-        agreements: of the judge with people, of people with each other, of judges with each other; on all answers, and
-            where there are several SUTs on those of each.
+        agreements: of the judge with people, of people with each other, of judges with each other; on all answers and,
+            if there are several SUTs, on the answers of each.
         suts: the score of each SUT.
         notes: what a reader should know.
     """
@@ -110,13 +110,13 @@ def calibrate_judge(
             workbench: `run_data/ratings/RUN.jsonl`.
         measurement: the judge's, if it has several; several names for a panel of judges, whose score of an answer is
             the mean.
-        good: the rating of the workbench from which on an answer is right, for a judge that says right or wrong.
+        good: the lowest rating on the workbench that counts as right, for a judge that says right or wrong.
         encoding_type: of the sheets.
         data_dir: where runs are looked up by id.
 
     Raises:
         InputFileError: a file of labels cannot be read, or rows of it are wrong: all are named, with file and line.
-        UnknownNameError: the runs have no such measurement, or several and none was named.
+        UnknownNameError: the runs have no such measurement, or have several and the call names none.
         InvalidOptionError: two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """

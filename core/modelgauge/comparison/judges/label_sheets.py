@@ -61,7 +61,7 @@ def sample_answers(
 
     Args:
         runs: each of another SUT: records, ids, folders, or `latest`.
-        n: how many answers in all, 1 or more; all that there are where there are fewer.
+        n: how many answers in all, 1 or more; all answers if there are fewer.
         seed: another seed draws another sample.
         data_dir: where runs are looked up by id.
 

@@ -114,7 +114,7 @@ class ItemColumns:
         self.measurements.add(index, measurements, binary)
 
     def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known of a good answer to a golden or test case."""
+        """The references of a golden or test case for a good answer."""
         return {
             name: value for name, value in case.items() if value is not None and name not in self._ignored
         }

@@ -80,17 +80,17 @@ class ComparisonPlan(Frozen):
     """How many items a comparison of two systems needs, or which difference it can find.
 
     Args:
-        schema_version: of the form in which plans are written.
+        schema_version: the version of the JSON format.
         assumed: of the systems.
         effect: the difference to find, candidate minus baseline; None to compute the difference that can be found.
         power: the chance to find it.
         alpha: the level of the two-sided test.
         comparisons: how many comparisons share the level, as in Holm's first step.
         designs: what each way to compare needs, or can find.
-        cost_usd: dollars for the paired items that it takes, or for those that there are; None if it is not known.
-        same_calls: the calls of the paired design, spent on more items or on more repeats; empty if it is not known
-            how much the answers to one item vary.
-        more_repeats: the items that there are, asked more often.
+        cost_usd: dollars for the paired items that it needs, or for the available items; None if unknown.
+        same_calls: the calls of the paired design, spent on more items or on more repeats; empty if the variance of the
+            answers to one item is unknown.
+        more_repeats: the available items, asked more often.
         notes: what a reader should know.
     """
 
@@ -116,8 +116,9 @@ def plan_comparison(
 ) -> ComparisonPlan:
     """How many items it takes to find a difference between two systems, and which difference n items can find.
 
-    Two runs say what to assume of their systems, or else `rate` or `stddev` does. All tests are two-sided. The page
-    "Comparisons" of the reference says which formulas these are, and `modelgauge plan --help` what the options mean.
+    The assumptions about the systems come from two runs, or else from `rate` or `stddev`. All tests are two-sided. The
+    page "Comparisons" of the reference says which formulas these are, and `modelgauge plan --help` what the options
+    mean.
 
     Args:
         baseline: a run of a system: its record, its id, its folder, or `latest`.
@@ -128,7 +129,7 @@ def plan_comparison(
     Raises:
         InvalidOptionError: an option is missing, cannot be what was given, or does not go with another.
         RecordError: there is no such run, or there are several.
-        UnknownNameError: the runs have no such measurement in common, or several and none was named.
+        UnknownNameError: the runs have no such measurement in common, or have several and the call names none.
         InvalidDataError: the runs do not say how much the systems vary.
     """
     if (baseline is None) != (candidate is None):

@@ -84,7 +84,7 @@ _FIELDS: dict[Column, str] = {
     Column("dataset", "text", "the data set of the items"): "dataset.name",
     Column("dataset_digest", "text", "SHA-256 of the data set"): "dataset.digest",
     Column("hyperparameters", "JSON", "what the measured app was set to"): "hyperparameters",
-    Column("sut_options", "JSON", "what was laid over the options of all prompts"): "sut_options",
+    Column("sut_options", "JSON", "options of the run that replaced those of the prompts"): "sut_options",
     Column("repeats", "integer", "how often each prompt was asked"): "repeats",
     Column("reduction", "text", "how repeats became one number; null for their mean"): "reduction",
     Column("cluster", "text", "the field by which items form clusters"): "cluster",

@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 class BootstrapDifference(NamedTuple):
-    """The bootstrap's judgement of a difference; None for both where no item differs from the others.
+    """The bootstrap's interval and p value of a difference; both are None if it is the same on all items.
 
     Args:
         interval: the BCa interval of candidate minus baseline.

@@ -87,8 +87,8 @@ def difference_stddev(baseline: float, candidate: float, correlation: float) -> 
 def design_effect(sizes: "ArrayLike", correlation: float) -> float:
     """By how much clusters multiply the variance of a mean: 1 + r (Σ m² / Σ m - 1).
 
-    Kish (1965), "Survey Sampling", section 5.4, for clusters of unequal sizes m. Items divided by it are the
-    independent items that they are worth. It assumes that items of one cluster are equally
+    Kish (1965), "Survey Sampling", section 5.4, for clusters of unequal sizes m. The number of items divided by it is
+    the number of independent items with the same precision. It assumes that items of one cluster are equally
     correlated, and items of two clusters not at all.
 
     Args:
@@ -112,10 +112,10 @@ def design_effect(sizes: "ArrayLike", correlation: float) -> float:
 def repeat_plans(
     variance: "RepeatVariance", calls: int, repeats: Iterable[int] = (1, 2, 3, 5, 10)
 ) -> tuple[RepeatPlan, ...]:
-    """What a number of calls buys, spent on more items or on more repeats: stderr² = (ω² + σ² / R) / items.
+    """Standard errors that a number of calls gives, by items and repeats: stderr² = (ω² + σ² / R) / items.
 
     Miller (2024), "Adding Error Bars to Evals", section 3. While there are more items to ask, repeats never win: the
-    more items, the smaller the standard error. They help where items have run out.
+    more items, the smaller the standard error. Repeats help if there are no more items.
 
     Args:
         variance: between items and within them, of values or of paired differences; see `repeats`.

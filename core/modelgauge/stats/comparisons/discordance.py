@@ -82,7 +82,7 @@ def tango_interval(
 
     Args:
         only_baseline: items that only the baseline got right.
-        only_candidate: items that only the candidate got right; need not be whole, nor need the other.
+        only_candidate: items that only the candidate got right; neither number needs to be whole.
         n: all items, 1 or more.
         confidence: the share of such intervals that hold the true difference, between 0 and 1.
 

@@ -35,7 +35,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         p_values: (m,) from 0 to 1.
 
     Returns:
-        (m,) adjusted p values, in the order given.
+        (m,) adjusted p values, in the same order.
 
     Raises:
         InvalidDataError: a value is not from 0 to 1.

@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 
 
 class Leaderboard(NamedTuple):
-    """Systems compared with each other, each with each; places are those of the columns that were given.
+    """Several systems, compared in pairs; they are in the order of the columns of the values.
 
     Args:
         means: (m,) the systems' means.

@@ -110,9 +110,9 @@ def paired_difference(
     | values | interval | test (`p_kind`) |
     | --- | --- | --- |
     | right and wrong: only 0 and 1, and both of them, or (0, 1) is declared | `tango_interval` | mcnemar_exact |
-    | right and wrong, clustered, all clusters alike | `tango_interval`, each cluster counted once | mcnemar_exact |
+    | right and wrong, the same mean difference in all clusters | `tango_interval` of the clusters | mcnemar_exact |
     | others | Student's t; none where all differences are equal | t |
-    | others, clustered | Student's t with CR2 (`mean_error`); none where all clusters are alike | cr2_t |
+    | others, clustered | Student's t with CR2 (`mean_error`); none if all have the same mean | cr2_t |
 
     The standard error has the divisor n - 1. All this is about questions like these: it assumes that the items (or
     the clusters) are a random sample of them, and Student's t that the mean difference is about normal.
