@@ -274,9 +274,9 @@ def _sut_option(
 sut_options = together(
     _sut_option("num_completions", _FROM_1, "N", "How many completions to ask for."),
     _sut_option("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
-    _sut_option("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for none."),
+    _sut_option("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for the most likely token."),
     _sut_option("top_p", FROM_0_TO_1, "NUMBER", "Nucleus sampling, 0 to 1."),
-    _sut_option("top_k_per_token", _FROM_1, "K", "Choose among the K most likely.", "--top-k"),
+    _sut_option("top_k_per_token", _FROM_1, "K", "Choose among the K most likely tokens.", "--top-k"),
     _sut_option("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
     _sut_option("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
     _sut_option("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),

@@ -98,6 +98,9 @@ class LazyGroup(click.Group):
         lazy: the commands by name, in the order in which help lists them.
     """
 
+    section = "Commands"
+    """The heading of the commands that are not lazy."""
+
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
@@ -146,8 +149,9 @@ class LazyGroup(click.Group):
                 continue
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
-                section = "From plugins" if self.lazy else "Commands"
-                sections.setdefault(section, []).append((name, command.get_short_help_str(_WHOLE_SENTENCE)))
+                sections.setdefault(self.section, []).append(
+                    (name, command.get_short_help_str(_WHOLE_SENTENCE))
+                )
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl(rows)
@@ -155,6 +159,8 @@ class LazyGroup(click.Group):
 
 class Program(LazyGroup):
     """The `modelgauge` group: its own commands, then those that plugins add."""
+
+    section = "From plugins"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Built-in commands in their order, then those of plugins."""

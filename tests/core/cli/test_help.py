@@ -30,6 +30,13 @@ def test_no_list_of_options_is_long() -> None:
     assert {path: groups for path, groups in found.items() if max(groups.values()) > MOST_IN_A_GROUP} == {}
 
 
+def test_the_commands_of_a_group_stand_under_one_heading(run) -> None:
+    lines = run("datasets", "--help", plugin=False).out.splitlines()
+    listed = lines[lines.index("Commands:") + 1 :]
+    names = [line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ")]
+    assert names == ["versions", "push", "pull", "restore", "diff", "list", "show", "validate"]
+
+
 def test_what_has_groups_leaves_nothing_but_plugins_and_help_to_the_rest() -> None:
     grouped = [option_groups(*command) for command in commands(cli) if isinstance(command[0], GroupedCommand)]
     assert len(grouped) >= 7

@@ -88,7 +88,9 @@ def push(
 @click.command("pull")
 @click.argument("alias")
 @click.argument("file", type=FILE)
-@click.option("--version", type=click.IntRange(min=1), help="Its number.  [default: the latest]")
+@click.option(
+    "--version", type=click.IntRange(min=1), help="The number of the version.  [default: the latest]"
+)
 @shared_options
 def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
     """Write a version of a data set to a CSV, JSON or JSONL file; an existing file is replaced.

@@ -31,7 +31,7 @@ _MOST_NAMED = 5
     "datasets",
     cls=LazyGroup,
     lazy={
-        name: Lazy(f"modelgauge.cli.commands.dataset_versions:{name}", about, "")
+        name: Lazy(f"modelgauge.cli.commands.dataset_versions:{name}", about)
         for name, about in {
             "versions": "List the versions that were saved under an alias.",
             "push": "Save the goldens of a file as a new version.",
@@ -164,7 +164,7 @@ def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool =
 def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
     """Show the goldens of a data set.
 
-    With --json, all their fields.
+    --json shows all their fields.
 
     \b
     Examples:

@@ -119,7 +119,9 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
 @data_dir_option
 @shared_options
 def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | None) -> None:
-    """Add a file that you fetched yourself, as if it had been fetched: it is verified, unpacked and kept.
+    """Add a file that you fetched yourself: it is verified, unpacked and stored like fetched data.
+
+    KEY before FILE means the same as --key.
 
     \b
     Example:
