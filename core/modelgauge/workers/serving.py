@@ -21,8 +21,8 @@ from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import numbered_owners
 from modelgauge.errors import DefinitionError, ModelGaugeError, RecordError
-from modelgauge.workers.made_works import Made, made_works
-from modelgauge.workers.telling import WorkerCounts, log_to, quiet
+from modelgauge.workers.briefed_run import BriefedRun, briefed_run
+from modelgauge.workers.outgoing import WorkerCounts, log_to, quiet
 
 if TYPE_CHECKING:
     from modelgauge.engine.items.item import ItemWorker
@@ -52,13 +52,13 @@ async def serve(receive: Callable[[], Awaitable[bytes]], send: Send) -> None:
 async def _serve(brief: Brief, inbox: "_Inbox", outbox: "_Outbox") -> None:
     try:
         with quiet():
-            made = made_works(brief)
+            run = briefed_run(brief)
     except ModelGaugeError as error:
         is_other = isinstance(error, RecordError)  # whose fix is for those who resume a run
-        outbox.tell("refused", error.problem, _SAME if is_other else error.fix)
+        outbox.post("refused", error.problem, _SAME if is_other else error.fix)
         return
-    log_to(outbox.tell, brief.log_level)
-    await _Serving(made, outbox).work(inbox)
+    log_to(outbox.post, brief.log_level)
+    await _Serving(run, outbox).work(inbox)
 
 
 class _Inbox:
@@ -94,7 +94,7 @@ class _Outbox:
         self._lock = RLock()  # a signal's handler may log
         self._of_loop = get_ident()
 
-    def tell(self, kind: str, *fields: Any) -> None:
+    def post(self, kind: str, *fields: Any) -> None:
         """Send a message."""
         self.append(packed(kind, *fields))
 
@@ -119,15 +119,15 @@ class _Serving:
     """The works of a worker, while it works.
 
     Args:
-        made: the works.
+        run: the works, and their options.
         outbox: leads to the driver.
     """
 
-    def __init__(self, made: Made, outbox: _Outbox) -> None:
-        self._made, self._outbox, self._tell = made, outbox, outbox.tell
-        self._tallies = [Tally() for _ in made.works]
-        self._calls = Calls(self._tell, lambda tally: [id(tally) for tally in self._tallies].index(id(tally)))
-        self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(made.works))}
+    def __init__(self, run: BriefedRun, outbox: _Outbox) -> None:
+        self._run, self._outbox, self._post = run, outbox, outbox.post
+        self._tallies = [Tally() for _ in run.works]
+        self._calls = Calls(self._post, lambda tally: [id(tally) for tally in self._tallies].index(id(tally)))
+        self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(run.works))}
         self._workers: list[ItemWorker] = []
         self._targets: list[list[Target]] = []
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
@@ -135,15 +135,15 @@ class _Serving:
 
     async def work(self, inbox: _Inbox) -> None:
         """Work until there is no more."""
-        works, options = self._made
+        works, options = self._run
         called = [callee for work in works for callee in work.called()]
         async with Switchboard(options, called, self._on_broken, self._entrance) as board:
             self._board = board
             for work, tally in zip(works, self._tallies, strict=True):
                 self._workers.append(await board.worker(work, tally))
                 self._targets.append(board.targets_of(work))
-            board.services.writer.before_each_group(WorkerCounts(self._tallies, self._tell).tell)
-            self._tell("ready", await self._open_failures())
+            board.services.writer.before_each_group(WorkerCounts(self._tallies, self._post).send_growth)
+            self._post("ready", await self._open_failures())
             try:
                 while (line := await inbox.next()) is not None:
                     kind, fields, body = unpacked(line)
@@ -168,7 +168,7 @@ class _Serving:
         return RemoteAdmission(owner.uid, self._numbers[id(owner)], services, self._calls)
 
     def _on_broken(self, error: ModelGaugeError) -> None:
-        self._tell("broken", error.problem, error.fix, self._board.services.writer.is_broken)
+        self._post("broken", error.problem, error.fix, self._board.services.writer.is_broken)
 
     def _hear(self, kind: str, fields: list[Any], body: bytes) -> None:
         if kind == "item":
@@ -190,19 +190,19 @@ class _Serving:
 
     async def _item(self, work: int, index: int, classes: Any, *, body: bytes) -> None:
         """Work on an item, and send its record once its calls are committed."""
-        writer, uid = self._board.services.writer, self._made.works[work].test.uid
+        writer, uid = self._board.services.writer, self._run.works[work].test.uid
         current_tally.set(self._tallies[work])
         try:
-            made, _, answers = body.partition(TAB)
-            item = with_contexts(TestItem.model_validate_json(made), _classes_named(classes))
+            written, _, answers = body.partition(TAB)
+            item = with_contexts(TestItem.model_validate_json(written), _classes_named(classes))
             self._workers[work].answerer.take(index, answers)
             record = await self._workers[work].process(index, item)
         except ModelGaugeError as error:
-            self._tell("stopped", work, index, error.problem, error.fix)
+            self._post("stopped", work, index, error.problem, error.fix)
             return
         if writer.is_crowded:
             await writer.room()
-        _, line = line_of(record, uid, self._made.options.redactor.redact_json_text)
+        _, line = line_of(record, uid, self._run.options.redactor.redact_json_text)
         writer.append(self._outbox, packed("record", work, index, body=line[:-1]), lambda _: None)
 
     def _halt(self, target: int | None) -> None:
@@ -217,14 +217,14 @@ class _Serving:
         """Report a work to the driver; its counts are sent with the last group that is written."""
         await self._board.services.writer.drained()
         notes = dict.fromkeys(note for target in self._targets[work] for note in target.notes())
-        self._tell("reported", work, list(notes))
+        self._post("reported", work, list(notes))
 
     async def _end_tasks(self) -> None:
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=self._made.options.grace)
+            await asyncio.wait(tasks, timeout=self._run.options.grace)
 
 
 def _classes_named(classes: Any) -> Any:

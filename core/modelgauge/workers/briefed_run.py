@@ -1,4 +1,4 @@
-"""The works of a brief, with the objects that their manifests name; each is compared with what the driver has."""
+"""The run that a brief describes: its works, with the objects that manifests name. Each must equal the driver's."""
 
 import sys
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ from modelgauge.rerun.original import Names, OriginalRun
 _SAME = "Install the same version everywhere."
 
 
-class Made(NamedTuple):
-    """The works, and the options of their run."""
+class BriefedRun(NamedTuple):
+    """The works of a run, and its options."""
 
     works: list[Work]
     options: RunOptions
 
 
-def made_works(brief: Brief) -> Made:
+def briefed_run(brief: Brief) -> BriefedRun:
     """Make the objects of all works, each named object once.
 
     Raises:
@@ -53,7 +53,7 @@ def made_works(brief: Brief) -> Made:
             works.append(_work(original, answers, runner, resolver))
     for original, work in zip(originals, works, strict=True):
         original.check_unchanged(work, runner.options.redactor)
-    return Made(works, runner.options)
+    return BriefedRun(works, runner.options)
 
 
 def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:

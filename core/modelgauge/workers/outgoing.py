@@ -1,4 +1,4 @@
-"""What a worker tells the driver beside records: what it has counted, and the lines of its log."""
+"""Messages of a worker to the driver beside records: its counts, and the lines of its log."""
 
 import logging
 import warnings
@@ -8,7 +8,7 @@ from typing import Any
 
 from modelgauge.engine.bookkeeping.tally import CallTally, Tally
 
-Tell = Callable[..., None]
+Post = Callable[..., None]
 """Sends a message to the driver: its kind and fields."""
 
 _Counts = tuple[int, int, frozenset[str], dict[str, int]]
@@ -19,20 +19,20 @@ class WorkerCounts:
 
     Args:
         tallies: of the works.
-        tell: sends a message to the driver.
+        post: sends a message to the driver.
     """
 
-    def __init__(self, tallies: Sequence[Tally], tell: Tell) -> None:
-        self._tallies, self._tell = tallies, tell
-        self._told = [_counts_of(tally) for tally in tallies]
+    def __init__(self, tallies: Sequence[Tally], post: Post) -> None:
+        self._tallies, self._post = tallies, post
+        self._sent = [_counts_of(tally) for tally in tallies]
 
-    def tell(self) -> None:
+    def send_growth(self) -> None:
         """Send what was counted since the last time; called in the writer's thread alone."""
         for work, tally in enumerate(self._tallies):
-            now, before = _counts_of(tally), self._told[work]
+            now, before = _counts_of(tally), self._sent[work]
             if now != before:
-                self._told[work] = now
-                self._tell("tally", work, [_growth(*each) for each in zip(now, before, strict=True)])
+                self._sent[work] = now
+                self._post("tally", work, [_growth(*each) for each in zip(now, before, strict=True)])
 
 
 def _counts_of(tally: Tally) -> list[_Counts]:
@@ -63,17 +63,17 @@ def quiet() -> Iterator[None]:
             logging.disable(logging.NOTSET)
 
 
-def log_to(tell: Tell, level: int) -> None:
+def log_to(post: Post, level: int) -> None:
     """Send the lines of all logs, and all warnings, for the rest of the process.
 
     Args:
-        tell: sends a message to the driver.
+        post: sends a message to the driver.
         level: of the driver's log.
     """
-    logging.basicConfig(handlers=[_Handler(tell)], level=level, force=True)
+    logging.basicConfig(handlers=[_Handler(post)], level=level, force=True)
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        tell("log", None, logging.WARNING, str(message))
+        post("log", None, logging.WARNING, str(message))
 
     warnings.showwarning = show
 
@@ -81,10 +81,10 @@ def log_to(tell: Tell, level: int) -> None:
 class _Handler(logging.Handler):
     """Sends the lines of a log."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, post: Post) -> None:
         super().__init__()
-        self._tell = tell
+        self._post = post
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a line."""
-        self._tell("log", record.name, record.levelno, self.format(record))
+        self._post("log", record.name, record.levelno, self.format(record))
