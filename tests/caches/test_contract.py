@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from modelgauge.cache.copying import copied
+from modelgauge.cache.copying import copy_cache
 from modelgauge.cache.explaining import explain
 from modelgauge.cache.keys import Entry, KeyMaker
 
@@ -162,8 +162,8 @@ def test_an_entry_that_an_earlier_version_redacted_is_not_read(open_cache):
 def test_a_cache_is_copied_to_a_folder_and_back(store, open_cache, tmp_path):
     cache = open_cache()
     cache.put_many(ENTRIES)
-    assert copied(store.address, str(tmp_path / "folder")) == (1200, 0, 0)
+    assert copy_cache(store.address, str(tmp_path / "folder")) == (1200, 0, 0)
     cache.clear()
     cache.put_many(ENTRIES[:100])
-    assert copied(str(tmp_path / "folder"), store.address) == (1100, 100, 0)
+    assert copy_cache(str(tmp_path / "folder"), store.address) == (1100, 100, 0)
     assert sorted(cache.entries()) == sorted(ENTRIES)

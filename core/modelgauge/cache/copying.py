@@ -9,7 +9,7 @@ from modelgauge.cache.opening import existing_facts, open_cache
 from modelgauge.errors import CacheError, InvalidOptionError
 
 
-class Copied(NamedTuple):
+class CopyCounts(NamedTuple):
     """The result of a copy.
 
     Args:
@@ -24,7 +24,7 @@ class Copied(NamedTuple):
     damaged: int
 
 
-def copied(source: str, target: str) -> Copied:
+def copy_cache(source: str, target: str) -> CopyCounts:
     """Copy every sound entry of a cache that another cache lacks, and read it again from there.
 
     Args:
@@ -57,4 +57,4 @@ def copied(source: str, target: str) -> Copied:
                     fix="Check its server, then copy again.",
                 )
             known, written = known + len(there), written + len(missing)
-        return Copied(written, known, damaged)
+        return CopyCounts(written, known, damaged)

@@ -73,13 +73,13 @@ def explain(cache: ResponseCache, key: Key, texts: Mapping[str, str] | None = No
     if cache.get(key.digest) is not None:
         return Explanation(key=key.digest, hit=True, nearest=key.digest)
     texts = texts or {}
-    asked = _parts_by_name(key.parts)
+    request_parts = _parts_by_name(key.parts)
     nearest: tuple[tuple[int, int], str, list[_Change]] | None = None
     for entry in cache.entries():
-        held = _parts_by_name(entry.key.parts)
-        if held.get("role") == FOUND_OUT:
+        entry_parts = _parts_by_name(entry.key.parts)
+        if entry_parts.get("role") == FOUND_OUT:
             continue
-        changes = list(_changes(asked, held))
+        changes = list(_changes(request_parts, entry_parts))
         distance = sum(_distance(change, texts) for change in changes), -sum(map(_alike, changes))
         if nearest is None or distance < nearest[0]:
             nearest = (distance, entry.key.digest, changes)

@@ -40,7 +40,7 @@ class Leases:
         self._turn = threading.Lock()  # between the threads of this process
         with self.exclusive():  # nobody sees the file before it is locked
             self._file = folder / f"{os.getpid()}-{secrets.token_hex(8)}.leases"
-            self._held = lock(self._file, "a+b")
+            self._lock = lock(self._file, "a+b")
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -51,11 +51,11 @@ class Leases:
         """
         with self._turn:
             patience = monotonic() + _BUSY_SECONDS
-            while (held := lock(self._folder / "write.lock", "a+b")) is None:
+            while (write_lock := lock(self._folder / "write.lock", "a+b")) is None:
                 if monotonic() > patience:
                     raise TimeoutError(f"another process has been writing it for {_BUSY_SECONDS:g} s")
                 sleep(_PAUSE)
-            with held:
+            with write_lock:
                 yield
 
     @property
@@ -80,11 +80,11 @@ class Leases:
 
     def close(self) -> None:
         """End all leases of this process. In a forked child they are the parent's, and stay."""
-        if self._held is not None and not self._held.closed:
+        if self._lock is not None and not self._lock.closed:
             with suppress(OSError), self.exclusive():
-                self._held.close()
+                self._lock.close()
                 self._file.unlink()
-            self._held.close()
+            self._lock.close()
 
     # --- inside `exclusive` -----------------------------------------------------------------------------------
 
@@ -98,12 +98,12 @@ class Leases:
             if file == self._file:
                 continue
             with suppress(OSError):  # a link, say: no process of ours made it
-                held = lock(file)
-                if held is None:
+                its_lock = lock(file)
+                if its_lock is None:
                     living.append(
                         (file.name.partition("-")[0], set(file.read_text("ascii", "replace").split("\n")))
                     )
                 else:
-                    held.close()
+                    its_lock.close()
                     file.unlink()
         return living

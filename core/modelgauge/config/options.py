@@ -155,15 +155,15 @@ def options_in(kind: Any) -> dict[str, OptionInfo]:
     }
 
 
-def check_options(given: Any) -> None:
-    """Refuse an object of a class with options in which one cannot be what was given.
+def check_options(options: Any) -> None:
+    """Refuse an object whose class has options, if the value of an option is not valid.
 
     Raises:
         InvalidOptionError: the message names the option and what to give.
     """
-    for option in fields(given):
+    for option in fields(options):
         if not option.metadata:
             continue
-        about, value = option.metadata["info"], getattr(given, option.name)
+        about, value = option.metadata["info"], getattr(options, option.name)
         for part in value if about.several else [value]:
             about.values.check(option.name, part, or_none=option.default is None)

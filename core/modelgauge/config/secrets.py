@@ -215,7 +215,7 @@ class SecretStore:
     Args:
         env: the environment; the process's own, as it is at each look-up, when None.
         file: `secrets.toml`; it need not exist. None: no file is looked in.
-        given: values by the names of secrets, which count before all others: those that a driver hands to a worker.
+        handed_down: values by the names of secrets, which a driver hands to a worker; they count before all others.
 
     Attributes:
         found: the values that were handed out, by name.
@@ -225,9 +225,9 @@ class SecretStore:
         self,
         env: Mapping[str, str] | None = None,
         file: str | Path | None = None,
-        given: Mapping[str, str] | None = None,
+        handed_down: Mapping[str, str] | None = None,
     ) -> None:
-        self._env, self._given = env, given or {}
+        self._env, self._handed_down = env, handed_down or {}
         self.found: dict[str, str] = {}
         self._file = None if file is None else Path(file)
         self._tables: dict[str, Any] | None = None
@@ -246,7 +246,7 @@ class SecretStore:
             SettingsError: `secrets.toml` is wanted and cannot be used; it is read once.
         """
         env = os.environ if self._env is None else self._env
-        found = self._given.get(description.name) or next(
+        found = self._handed_down.get(description.name) or next(
             (value for value in (env.get(name, "").strip() for name in description.variables) if value), None
         )
         if found is None and not description.only_env:

@@ -246,7 +246,7 @@ class Destination:
         self.folder = folder
         self.guard = guard
         # By the folded path: the path, and whether it is a folder.
-        self._known: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
+        self._claimed: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
 
     def add_folder(self, name: str) -> None:
         """Make a folder; a folder that is there already under the same spelling stays.
@@ -293,12 +293,12 @@ class Destination:
 
     def _claim(self, parts: tuple[str, ...], name: str, *, is_folder: bool) -> bool:
         key = tuple(map(fold, parts))
-        if key not in self._known:
+        if key not in self._claimed:
             self.guard.count_member(name)  # folders that only a longer name implies count too
-            self._known[key] = (parts, is_folder)
+            self._claimed[key] = (parts, is_folder)
             return True
-        if is_folder and self._known[key] == (parts, True):
+        if is_folder and self._claimed[key] == (parts, True):
             return False
-        other = "/".join(self._known[key][0])
+        other = "/".join(self._claimed[key][0])
         reason = f"takes the place of {other!r} (on systems where case or the form of accents does not count)"
         raise self.guard.refusal(reason, member=name)

@@ -217,13 +217,15 @@ def _generic_argument(cls: type) -> Any:
     A class between may be generic itself; then it is followed to what its own subclass gives.
     """
     for generic in cls.__dict__.get("__orig_bases__", cls.__bases__):
-        origin, given = get_origin(generic) or generic, get_args(generic)
+        origin, arguments = get_origin(generic) or generic, get_args(generic)
         position = getattr(origin, "__dict__", {}).get("generic_response_position")
         if position is not None:
-            return given[position] if given else None
+            return arguments[position] if arguments else None
         found = _generic_argument(origin) if isinstance(origin, type) else None
         if isinstance(found, TypeVar):
-            found = dict(zip(getattr(origin, "__parameters__", ()), given, strict=False)).get(found, found)
+            found = dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False)).get(
+                found, found
+            )
         if found is not None:
             return found
     return None

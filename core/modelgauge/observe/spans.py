@@ -194,10 +194,10 @@ class OpenSpan(Updatable):
         """The span's own test case: what the app gave, else its input and output as texts."""
         if self.test_case is not None:
             return self.test_case
-        given = self.fields["input"]
-        if isinstance(given, dict) and len(given) == 1:
-            (given,) = given.values()
-        values = {"input": as_text(given) or "", "actual_output": as_text(self.fields.get("output"))}
+        question = self.fields["input"]
+        if isinstance(question, dict) and len(question) == 1:
+            (question,) = question.values()
+        values = {"input": as_text(question) or "", "actual_output": as_text(self.fields.get("output"))}
         return LLMTestCase(**{**values, **self.case_fields})
 
     def frozen(self, ids: Mapping["OpenSpan", int], start: float) -> Span:

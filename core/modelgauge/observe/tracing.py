@@ -63,11 +63,11 @@ def observe(
     for argument, value in (("type", type), ("name", name)):
         if not isinstance(value, str | None):
             raise DefinitionError(f"@observe got {argument}={value!r}.", fix='Give a text: type="llm", say.')
-    for given in metadata:
-        for meant in closest(given, ("type", "metrics", "name"), cutoff=0.8):
+    for key in metadata:
+        for meant in closest(key, ("type", "metrics", "name"), cutoff=0.8):
             # As metadata, misspelt metrics would silently judge nothing.
             raise DefinitionError(
-                f"@observe got '{given}'.",
+                f"@observe got '{key}'.",
                 fix=f"Write '{meant}', or give what you want to keep another name.",
             )
 
@@ -352,13 +352,13 @@ def _add(
     for name, value in texts.items():
         if not isinstance(value, str | None):
             raise InvalidDataError(f"{name} is {value!r}.", fix=f"Give a text: {name}=str(…).")
-    given: dict[str, Any] = {
+    case_fields: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in of_case.items()
         if value is not None
     }
-    case = LLMTestCase(input="", **given)
-    about.case_fields |= {name: getattr(case, name) for name in given}
+    case = LLMTestCase(input="", **case_fields)
+    about.case_fields |= {name: getattr(case, name) for name in case_fields}
     about.test_case = test_case or about.test_case
     about.fields |= {key: shown(value) for key, value in {**texts, **ends}.items() if value is not None}
     if metadata is not None:

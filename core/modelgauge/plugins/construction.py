@@ -98,18 +98,18 @@ class Registered:
         """
         if "server" not in options or not (self.servers or self.own_servers):
             return self.options
-        known = self.servers
-        if isinstance(known, str):
-            known = import_target(known, owner=repr(self.label), distribution=self.distribution)
-        known = {**known, **self.own_servers}
+        servers = self.servers
+        if isinstance(servers, str):
+            servers = import_target(servers, owner=repr(self.label), distribution=self.distribution)
+        servers = {**servers, **self.own_servers}
         name = decode(options["server"])
-        if name not in known:
+        if name not in servers:
             raise InvalidOptionError(
                 f"{self.label!r}: there is no server {name!r}.",
-                fix=f"{did_you_mean(name, known)}Known: {', '.join(known)}. Name your own in modelgauge.toml, under "
-                f"[{self.uid}.servers.{name}].",
+                fix=f"{did_you_mean(name, servers)}Known: {', '.join(servers)}. Name your own in modelgauge.toml, "
+                f"under [{self.uid}.servers.{name}].",
             )
-        return known[name]
+        return servers[name]
 
     def load(self) -> Callable[..., Any]:
         """The target, imported where it was given by name.
@@ -273,9 +273,9 @@ class _Construction:
             raise InvalidOptionError(
                 f"{self._owner}: 'model' cannot be an option here.", fix="The model stands behind the '/'."
             )
-        given = {**self._by_position, **self._named}
+        registered = {**self._by_position, **self._named}
         parameter = self._parameters.by_name.get(key)
-        if isinstance(given.get(key), InjectSecret) or (parameter is not None and parameter.is_secret):
+        if isinstance(registered.get(key), InjectSecret) or (parameter is not None and parameter.is_secret):
             raise InvalidOptionError(
                 f"{self._owner}: {key!r} is a secret; secrets are not options, for names are recorded.",
                 fix="Put it into the environment or secrets.toml: `modelgauge list-secrets` says where.",
@@ -324,12 +324,12 @@ class _Construction:
         )
 
     def _require_all(self) -> None:
-        known = self._parameters
-        given = {*self._by_position, *self._named}
+        parameters = self._parameters
+        filled = {*self._by_position, *self._named}
         missing = [
             each
-            for name, each in known.by_name.items()
-            if name in known.own and not each.has_default and name not in given
+            for name, each in parameters.by_name.items()
+            if name in parameters.own and not each.has_default and name not in filled
         ]
         if any(each.is_secret for each in missing):
             names = ", ".join(each.name for each in missing if each.is_secret)
@@ -338,10 +338,10 @@ class _Construction:
                 fix=f"The plugin should register it with {names}=InjectSecret(…).",
             )
         if missing:
-            wanted = ", ".join(f"{each.name} ({describe_type(each.hint)})" for each in missing)
+            described = ", ".join(f"{each.name} ({describe_type(each.hint)})" for each in missing)
             options = "&".join(f"{each.name}=…" for each in missing)
             raise InvalidOptionError(
-                f"{self._owner} needs {wanted}.", fix=f"Write {self._resolved.base}?{options}"
+                f"{self._owner} needs {described}.", fix=f"Write {self._resolved.base}?{options}"
             )
 
 

@@ -75,7 +75,7 @@ class Resolver:
     distributions: set[str] = field(default_factory=set)
     objects: set[str] = field(default_factory=set)
     left_out: list[LeftOut] = field(default_factory=list)
-    _made: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _named_objects: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
         """Every test with every SUT, ready to run; names may be groups, patterns and labels (see `chosen`).
@@ -149,7 +149,7 @@ class Resolver:
                 raise _wrong_kind(name, kind, word)
             self.objects.add(str(getattr(name, "uid", "")))
             return name
-        if (word, name) not in self._made:
+        if (word, name) not in self._named_objects:
             resolved = registry(self.plugins()).resolve(name)
             self.distributions.add(resolved.entry.distribution)
             made = resolved.make(self.secrets)
@@ -158,9 +158,9 @@ class Resolver:
                     f"'{name}' of {resolved.entry.distribution} is {a_thing(made)}, not {a_class(kind)}.",
                     fix=f"Its plugin should register a subclass of {kind.__name__}.",
                 )
-            self._made[word, name] = made
-        made_before: T = self._made[word, name]
-        return made_before
+            self._named_objects[word, name] = made
+        named_object: T = self._named_objects[word, name]
+        return named_object
 
     def _tests(
         self, tests: Sequence[TestName], suts: Sequence[SUTName]

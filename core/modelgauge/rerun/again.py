@@ -148,8 +148,8 @@ def rescore(
         dataset = file_named(Path(dataset), _folder_of_data(data_dir))
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
     named = [names._replace(test=RatedAnswers(RATED, run.folder)) if ratings else names for run in originals]
-    for original, given in zip(originals, named, strict=True):
-        check_names(original, given, "rescore")
+    for original, its_names in zip(originals, named, strict=True):
+        check_names(original, its_names, "rescore")
     return [_rescore_one(*each, options, data_dir) for each in zip(originals, named, strict=True)]
 
 
@@ -223,10 +223,10 @@ def _ask_again(
     if names.test == described.test_uid:
         names = names._replace(test=None)
     goldens = None if names.test is not None else original.goldens(Names(), moved=names.dataset)
-    given = {**described.chosen("calls", "limits", "workers"), **options}
+    run_options = {**described.chosen("calls", "limits", "workers"), **options}
     if "executor" in options:  # the number of another's workers says nothing
-        given["workers"] = options.get("workers")
-    runner = original.runner(given, data_dir, pinned=True, goldens=goldens)
+        run_options["workers"] = options.get("workers")
+    runner = original.runner(run_options, data_dir, pinned=True, goldens=goldens)
 
     def work(resolver: Resolver, measuring: TestName) -> Work:
         with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):

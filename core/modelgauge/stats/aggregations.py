@@ -70,7 +70,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
         stderr=bar.stderr,
         interval=bar.interval,
         interval_kind=bar.kind,
-        bounds=_bounds(items, name, error.mean, values, lambda held: intervals.mean_error(held).mean),
+        bounds=_bounds(items, name, error.mean, values, lambda scores: intervals.mean_error(scores).mean),
         n_clusters=None if clusters is None else int(clusters.max()) + 1,
     )
 
@@ -80,8 +80,8 @@ def mean_of_each(items: MeasuredItems) -> dict[str, Estimate]:
 
     It is what `aggregate_measurements` does unless a test overrides it.
     """
-    held = ((name, items.having(name)) for name in items.names)
-    return {name: mean(having, name) for name, having in held if len(having)}
+    views = ((name, items.having(name)) for name in items.names)
+    return {name: mean(view, name) for name, view in views if len(view)}
 
 
 def grouped(items: MeasuredItems, key: Key, aggregate: Callable[[MeasuredItems], Value]) -> dict[str, Value]:
@@ -292,7 +292,7 @@ def _quantile(
         n=len(ordered),
         interval=interval,
         interval_kind="exact" if exact else interval and "order-statistics",
-        bounds=_bounds(items, name, value, values, lambda held: intervals.quantile(np.sort(held), q)),
+        bounds=_bounds(items, name, value, values, lambda scores: intervals.quantile(np.sort(scores), q)),
         n_clusters=None if clusters is None else int(clusters.max()) + 1,
     )
 
@@ -316,9 +316,11 @@ def _bounds(
     low, high = items.ranges.get(name, (-math.inf, math.inf))
     if math.isinf(low) or math.isinf(high):
         return None
-    held = [values if shares is None else values + shares * (extreme - values) for extreme in (low, high)]
+    completed = [
+        values if shares is None else values + shares * (extreme - values) for extreme in (low, high)
+    ]
     worst, best = (
-        np.append(scores, np.full(missing, end)) for scores, end in zip(held, (low, high), strict=True)
+        np.append(scores, np.full(missing, end)) for scores, end in zip(completed, (low, high), strict=True)
     )
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
     return min(aggregate(worst), value), max(aggregate(best), value)

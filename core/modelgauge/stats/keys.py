@@ -17,21 +17,21 @@ _ABSENT = object()
 
 
 class _NoMeasurements(Mapping[str, float]):
-    """The measurements of a failed item: none, and a note whether somebody asked for one."""
+    """The measurements of a failed item: none, and a note whether somebody read one."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.was_read = False
 
     def __getitem__(self, name: str) -> float:
-        self.asked = True
+        self.was_read = True
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        self.asked = True
+        self.was_read = True
         return iter(())
 
     def __len__(self) -> int:
-        self.asked = True
+        self.was_read = True
         return 0
 
 
@@ -88,6 +88,6 @@ def group_of_failed(of_item: Callable[[MeasuredTestItem], Hashable], test_item: 
     # Not validated, because that would copy the measurements into a dict, which cannot tell that it was read.
     item = MeasuredTestItem.model_construct(test_item=test_item, measurements=measurements)
     group = of_item(item)
-    if measurements.asked:
+    if measurements.was_read:
         raise LookupError(group)
     return group

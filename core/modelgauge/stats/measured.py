@@ -76,19 +76,19 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             InvalidDataError: a range is not two numbers in rising order, there is not one label for each item,
                 or the population is smaller than the items.
         """
-        held = _ItemsInMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
-        if shared is not None and len(shared) != len(held):
+        in_memory = _ItemsInMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
+        if shared is not None and len(shared) != len(in_memory):
             raise InvalidDataError(
-                f"{counted(len(held), 'item')} cannot have {counted(len(shared), 'label')} in shared.",
+                f"{counted(len(in_memory), 'item')} cannot have {counted(len(shared), 'label')} in shared.",
                 fix="Give one for each.",
             )
-        if population is not None and population < len(held) + len(held.failed):
+        if population is not None and population < len(in_memory) + len(in_memory.failed):
             raise InvalidDataError(
-                f"A population of {population} cannot hold {counted(len(held) + len(held.failed), 'item')}.",
+                f"A population of {population} cannot hold {counted(len(in_memory) + len(in_memory.failed), 'item')}.",
                 fix="Give the number of all items of the benchmark.",
             )
-        held.shared, held.population = shared, population
-        return held
+        in_memory.shared, in_memory.population = shared, population
+        return in_memory
 
     # --- what a subclass gives ------------------------------------------------------------------------------
 

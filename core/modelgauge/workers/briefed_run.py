@@ -66,7 +66,7 @@ def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
     return Runner(
         brief.data_dir,
         settings=settings,
-        secrets=SecretStore(file=settings.secrets_file, given=brief.secrets),
+        secrets=SecretStore(file=settings.secrets_file, handed_down=brief.secrets),
         dependencies=described.inputs.dependencies,
         dependency_versions={
             name: version for original in originals for name, version in original.pins.items()

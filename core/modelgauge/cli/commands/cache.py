@@ -155,9 +155,9 @@ def copy(app: App, /, *, source: str, target: str) -> None:
     Example:
       modelgauge cache copy run_data/cache postgresql://cache.example.org/modelgauge
     """
-    from modelgauge.cache.copying import copied
+    from modelgauge.cache.copying import copy_cache
 
-    found = copied(source, target)
+    found = copy_cache(source, target)
     if app.as_json:
         app.show_json(found._asdict())
     else:
