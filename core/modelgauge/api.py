@@ -136,11 +136,11 @@ class Runner:
         )
 
     def resolver(self) -> Resolver:
-        """What turns the names of one run into objects."""
+        """Return an object that turns the names of one run into objects."""
         return Resolver(self.plugins, self.secrets, self._store)
 
     def plugins(self) -> Plugins:
-        """What is installed."""
+        """Return the installed plugins."""
         if self._plugins is None:
             self._plugins = discover(self.settings.plugins, settings=self.settings)
         return self._plugins

@@ -181,8 +181,8 @@ def _is_a_setting(key: Any, value: Any) -> bool:
 # --- rows as they are found -----------------------------------------------------------------------------------------
 
 
-def connected(database: Path, query: str = "") -> sqlite3.Connection:
-    """A connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits.
+def connect(database: Path, query: str = "") -> sqlite3.Connection:
+    """Open a connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits.
 
     Args:
         database: the file.
@@ -200,7 +200,7 @@ def rows_of(database: Path, digest: str | None = None, query: str = "") -> Itera
     Raises:
         sqlite3.Error: the file is damaged, or cannot be read.
     """
-    with closing(connected(database, query)) as connection:
+    with closing(connect(database, query)) as connection:
         if digest is None:
             yield from _all_rows(connection)
         else:
@@ -256,12 +256,12 @@ def sound_entries(rows: Iterable[StoredRow]) -> Iterator[Entry]:
                 yield entry
 
 
-def salvaged(database: Path) -> Iterator[Entry]:
-    """The sound entries of a damaged database: from its beginning up to the damage, then from its end."""
+def salvage(database: Path) -> Iterator[Entry]:
+    """Yield the sound entries of a damaged database: from its beginning up to the damage, then from its end."""
     last = -(2**63)
     for backwards in (False, True):
         try:
-            with closing(connected(database)) as connection:
+            with closing(connect(database)) as connection:
                 for row in _all_rows(connection) if not backwards else _rows_behind(connection, last):
                     last = last if backwards else row.rowid
                     try:
@@ -281,7 +281,7 @@ def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[StoredRo
 
 def structure_of(database: Path, query: str = "") -> str:
     """What SQLite's check of a file finds; "ok" where it is sound. `query` is as for `connected`."""
-    with closing(connected(database, query)) as connection:
+    with closing(connect(database, query)) as connection:
         try:
             return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
         except sqlite3.DatabaseError as error:

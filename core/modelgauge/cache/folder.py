@@ -9,7 +9,7 @@ from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.database import (
     check_database,
     check_files,
-    connected,
+    connect,
     rows_of,
     sound_entries,
     sound_entry,
@@ -47,7 +47,7 @@ class CacheFolder:
         return str(self.directory / "quarantine")
 
     def __len__(self) -> int:
-        with self._without_writing() as query, closing(connected(self.database, query)) as connection:
+        with self._without_writing() as query, closing(connect(self.database, query)) as connection:
             (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
             return int(number)
 

@@ -20,12 +20,12 @@ from modelgauge.cache.database import (
     StoredRow,
     check_database,
     check_files,
-    connected,
+    connect,
     file_at,
     is_damage,
     row_at,
     rows_of,
-    salvaged,
+    salvage,
     sound_entries,
     sound_entry,
     structure_of,
@@ -255,7 +255,7 @@ class DiskCache(CacheFolder):
         if aside is None:
             return
         kept = 0
-        for group in in_groups(salvaged(aside / "cache.db")):
+        for group in in_groups(salvage(aside / "cache.db")):
             self._put_many(group)
             kept += len(group)
         log.warning("%d sound answers of the damaged cache were taken over.", kept)
@@ -327,7 +327,7 @@ class DiskCache(CacheFolder):
 
     def _quarantine_row(self, row: StoredRow, why: str) -> None:
         """Move a row out, unless another process has written it again by now; inside `exclusive`."""
-        with closing(connected(self.database)) as connection, connection:
+        with closing(connect(self.database)) as connection, connection:
             # Of a huge row every page would be overwritten with zeros, and others moved to its place.
             connection.execute("PRAGMA secure_delete = OFF")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # until diskcache connects again

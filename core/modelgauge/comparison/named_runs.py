@@ -12,10 +12,10 @@ from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 
 Given = str | Path | TestRecord
-"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
+"""The name of a run: an id or the beginning of one, `latest`, a folder, a file; or its record."""
 
 GivenRuns = Given | Sequence[TestRecord]
-"""The same for several runs: a list of records, too."""
+"""The name of one or more runs, or a list of records."""
 
 
 def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[RecordedRun]:

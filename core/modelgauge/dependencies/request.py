@@ -115,8 +115,8 @@ class Request:
                 fix="Remove the pin, or give the file of that version with --dependency.",
             )
 
-    def verified(self, stored: StoredVersion) -> ResolvedDependency:
-        """What the test gets, after the content on disk was compared with the manifest.
+    def verify(self, stored: StoredVersion) -> ResolvedDependency:
+        """Compare the content on disk with the manifest, and return the data for the test.
 
         Raises:
             ChecksumError: it was changed since it was stored.

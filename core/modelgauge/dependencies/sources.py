@@ -94,7 +94,7 @@ class ExternalData(ABC):
         return None
 
     def steps(self) -> UnpackSteps:
-        """What is done to the raw file."""
+        """Return the steps that unpack the raw file."""
         return UnpackSteps(self.decompress, self.unpack)
 
     def validate(self) -> None:

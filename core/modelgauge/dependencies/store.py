@@ -143,7 +143,7 @@ class DependencyStore:
             fix = f"Give the file as {data.source} has it, or use {override}."
             raise InputFileError(f"{file} is not a file.", fix=fix)
         with _disk_errors(request):
-            return request.verified(take_copy(request, Path(file)))
+            return request.verify(take_copy(request, Path(file)))
 
     def stored(self) -> list[StoredVersion]:
         """All whole versions in the store, by owner, key and version; their content is not verified."""
@@ -195,7 +195,7 @@ class DependencyStore:
         stored = stored or request.find()
         if stored is None and self.offline and (absence := request.absence()) is not None:
             raise absence
-        return request.verified(stored or take_fetched(request, show_progress=self._progress))
+        return request.verify(stored or take_fetched(request, show_progress=self._progress))
 
 
 def _resolve_in_place(request: Request, local: Path) -> ResolvedDependency:
@@ -228,7 +228,7 @@ def _unpacked(request: Request, local: Path, version: str, steps: UnpackSteps) -
         raise ChecksumError(
             f"{request.label}: {local} changed while it was read.", fix="Run the command again."
         )
-    return request.verified(stored)
+    return request.verify(stored)
 
 
 def _override_problem(request: Request, file: Path) -> InputFileError | None:

@@ -77,7 +77,7 @@ class Observation:
         return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
 
 
-def marked(function: F, observation: Observation) -> F:
+def mark(function: F, observation: Observation) -> F:
     """Mark a function whose calls make spans, or an object that calls such a function."""
     setattr(function, _MARK, observation)
     Observation.exists = True
@@ -175,7 +175,7 @@ class OpenSpan(Updatable):
     def __post_init__(self) -> None:
         self.trace.spans.append(self)
 
-    def returned(self, value: Any) -> None:
+    def set_output(self, value: Any) -> None:
         """Keep what the function returned, unless the app has set the output."""
         self.fields.setdefault("output", shown(value))
 
@@ -185,7 +185,7 @@ class OpenSpan(Updatable):
             return
         if self.parts is not None:
             texts = bool(self.parts) and all(isinstance(part, str) for part in self.parts)
-            self.returned("".join(self.parts) if texts else self.parts)
+            self.set_output("".join(self.parts) if texts else self.parts)
         if error is not None:
             self.error = error_text(error)
         self.seconds = perf_counter() - self.begun
@@ -280,7 +280,7 @@ class Use(Recording):
             if call.error is None:
                 use.case_fields |= call.case_fields
                 use.test_case = call.test_case or use.test_case
-        use.returned(value)
+        use.set_output(value)
         use.end(error)
         return trace
 

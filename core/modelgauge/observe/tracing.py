@@ -17,7 +17,7 @@ from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.observe.readable import shown, shown_parts
-from modelgauge.observe.spans import Observation, OpenSpan, Recording, Updatable, current_span, inside, marked
+from modelgauge.observe.spans import Observation, OpenSpan, Recording, Updatable, current_span, inside, mark
 from modelgauge.wording.did_you_mean import closest, known_names
 from modelgauge.wording.phrases import a_thing
 
@@ -134,7 +134,7 @@ def _observed(observation: Observation) -> Callable[..., Any]:
         wrapper = generator
     elif inspect.iscoroutinefunction(target):
         wrapper = coroutine
-    return marked(functools.wraps(target)(wrapper), observation)
+    return mark(functools.wraps(target)(wrapper), observation)
 
 
 async def _await_in_span(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
@@ -153,7 +153,7 @@ def _answer(span: OpenSpan | None, value: Any) -> Any:
         return _steps(span, value)
     if inspect.isasyncgen(value):
         return _async_generator(lambda: value, lambda *_: span)()
-    span.returned(value)
+    span.set_output(value)
     span.end()
     return value
 

@@ -24,8 +24,8 @@ from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_aske
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.plugins.chosen import check_labels, chosen, raise_together, resolved
 from modelgauge.plugins.discovery import Plugins
+from modelgauge.plugins.name_matches import check_labels, matches_of, raise_together, resolve_each
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.phrases import a_class, a_thing, capitalized, counted, with_article
 
@@ -78,7 +78,7 @@ class Resolver:
     _named_objects: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
-        """Every test with every SUT, ready to run; names may be groups, patterns and labels (see `chosen`).
+        """Every test with every SUT, ready to run; names may be groups, patterns and labels (see `matches_of`).
 
         Pairs that do not fit are left out, with a warning, where a group or a pattern named one of the two.
 
@@ -87,21 +87,21 @@ class Resolver:
         """
         if not tests or not suts:
             raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
-        chosen_tests = chosen(self.plugins().tests, tests)
-        chosen_suts = chosen(self.plugins().suts, suts)
+        test_matches = matches_of(self.plugins().tests, tests)
+        sut_matches = matches_of(self.plugins().suts, suts)
         made_tests = self._tests(
-            [choice.name for choice in chosen_tests], [choice.name for choice in chosen_suts]
+            [match.name for match in test_matches], [match.name for match in sut_matches]
         )
-        made_suts = [self.sut(choice.name) for choice in chosen_suts]
-        check_labels([(sut.uid, choice.label) for sut, choice in zip(made_suts, chosen_suts, strict=True)])
+        made_suts = [self.sut(match.name) for match in sut_matches]
+        check_labels([(sut.uid, match.label) for sut, match in zip(made_suts, sut_matches, strict=True)])
         data = self._data([test for test, _ in made_tests])
         works: list[Work] = []
         failures: list[ModelGaugeError] = []
         misfits: list[ModelGaugeError] = []
         self.left_out = []
-        for (test, names), of_test in zip(made_tests, chosen_tests, strict=True):
+        for (test, names), of_test in zip(made_tests, test_matches, strict=True):
             annotators = self._annotators(names)  # one object for all SUTs, with one limit
-            for sut, of_sut in zip(made_suts, chosen_suts, strict=True):
+            for sut, of_sut in zip(made_suts, sut_matches, strict=True):
                 respondent = Respondent.of(sut, of_sut.label)
                 work = self._work(test, respondent, data[_owner(test)], annotators)
                 try:
@@ -167,8 +167,8 @@ class Resolver:
     ) -> list[tuple[PromptResponseTest, dict[str, AnnotatorName]]]:
         """Make the tests, once all secrets of the run are known to be there; with what their `get_annotators` names."""
         failures: list[ModelGaugeError] = []
-        resolved_tests = dict(resolved(self.plugins().tests, tests, failures))
-        resolved_suts = [found for _, found in resolved(self.plugins().suts, suts, failures)]
+        resolved_tests = dict(resolve_each(self.plugins().tests, tests, failures))
+        resolved_suts = [found for _, found in resolve_each(self.plugins().suts, suts, failures)]
         raise_together(failures)
         wanted = [
             injection

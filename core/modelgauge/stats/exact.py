@@ -32,14 +32,14 @@ def exact_mean(numbers: Iterable[float]) -> float:
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """The probability that at least one of k answers, drawn from those given, is right.
+    """The probability that at least one of k answers, drawn from n answers, is right.
 
     The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code",
     https://arxiv.org/abs/2107.03374, equation 1: 1 - C(n - right, k) / C(n, k). It assumes that the answers are
     independent.
 
     Args:
-        n: answers given.
+        n: the number of answers.
         right: how many of them are right, from 0 to n.
         k: answers drawn, from 1 to n.
 

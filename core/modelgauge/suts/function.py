@@ -8,7 +8,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.interfaces.identity import Identified
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.observe.spans import marked, observation_of
+from modelgauge.observe.spans import mark, observation_of
 
 Answer = str | SUTCompletion
 
@@ -40,7 +40,7 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         self.max_concurrency = max_concurrency
         observation = observation_of(function)
         if observation is not None:
-            marked(self, observation)  # its spans need no other around them
+            mark(self, observation)  # its spans need no other around them
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
             self.evaluate = self._evaluate_async  # type: ignore[method-assign]  # so it needs no thread
 

@@ -157,9 +157,9 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
 
 def _uids(app: App, tests: Sequence[str]) -> list[str]:
     """The tests that names, groups and patterns stand for."""
-    from modelgauge.plugins.chosen import Chosen, chosen
+    from modelgauge.plugins.name_matches import NameMatch, matches_of
 
-    found: list[Chosen[str]] = chosen(app.plugins.tests, tests)
+    found: list[NameMatch[str]] = matches_of(app.plugins.tests, tests)
     return [choice.name for choice in found]
 
 

@@ -33,7 +33,7 @@ from modelgauge.cli.dataset_options import (
 )
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report, show_plans
-from modelgauge.plugins.chosen import check_names
+from modelgauge.plugins.name_matches import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

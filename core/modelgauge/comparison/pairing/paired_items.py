@@ -18,7 +18,7 @@ ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
 
 
 def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
-    """Read nothing: where the records of items are not at hand."""
+    """Read nothing, since the records of the items are not available."""
     del places
     return iter(())
 
@@ -34,7 +34,7 @@ class PairedSide:
             repeats of each item, (n, R_i); empty for an item that failed.
         failed: (n,) whether each item failed; it may have values all the same.
         read: reads records of the run.
-        run: the run; None if it is not at hand.
+        run: the run; None if it is not available.
     """
 
     places: "NDArray[np.int64]"

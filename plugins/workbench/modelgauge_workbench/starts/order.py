@@ -15,9 +15,9 @@ from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError, UsageError
-from modelgauge.plugins.chosen import Chosen, chosen
 from modelgauge.plugins.construction import Resolved
 from modelgauge.plugins.discovery import Plugins
+from modelgauge.plugins.name_matches import NameMatch, matches_of
 from modelgauge.plugins.names import decode
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -262,9 +262,9 @@ def _toml(value: str | list[str]) -> str:
 
 
 def _name_problems(registry: Registry, text: str) -> Iterator[str]:
-    choice: Chosen[Any]
+    choice: NameMatch[Any]
     try:
-        for choice in chosen(registry, [text]):
+        for choice in matches_of(registry, [text]):
             resolved = registry.resolve(str(choice.name))
             if _names_a_file(resolved):
                 yield (

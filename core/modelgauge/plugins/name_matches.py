@@ -1,4 +1,4 @@
-"""Which tests and SUTs are meant: a name, a name with a label, the name of a group, or a pattern with `*`.
+"""The tests and SUTs that names stand for: a uid, a uid with a label, a group, or a pattern with `*`.
 
 What a name stands for is in `registry.py`; the objects are made in `resolution.py`.
 """
@@ -25,8 +25,8 @@ _MOST_OF_A_LABEL = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Generic[T]):
-    """A test or a SUT that a caller chose.
+class NameMatch(Generic[T]):
+    """A test or a SUT that a name stands for.
 
     Args:
         name: a uid, or an object.
@@ -41,8 +41,8 @@ class Chosen(Generic[T]):
     is_named: bool = True
 
 
-def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
-    """What a caller's names stand for; each uid once, in the order in which it was named first.
+def matches_of(registry: Registry, names: Iterable[T | str]) -> list[NameMatch[T]]:
+    """Return the tests or the SUTs that names stand for; each uid once, in the order in which it was named first.
 
     Args:
         registry: of tests, or of SUTs.
@@ -54,23 +54,23 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
         NameCollisionError: two plugins have a group of one name.
         UsageError: a label is not valid, or two SUTs have the same label.
     """
-    found: dict[str, Chosen[T]] = {}
-    order: list[Chosen[T] | str] = []
+    matches: dict[str, NameMatch[T]] = {}
+    order: list[NameMatch[T] | str] = []
     for name in names:
         if not isinstance(name, str):
-            order.append(Chosen(name))
+            order.append(NameMatch(name))
             continue
-        choice: Chosen[T]
-        for choice in _matches(registry, name):
-            uid = str(choice.name)
-            if uid not in found:
+        match: NameMatch[T]
+        for match in _matches(registry, name):
+            uid = str(match.name)
+            if uid not in matches:
                 order.append(uid)
-            found[uid] = choice if uid not in found else _both(found[uid], choice)
-    return [found[entry] if isinstance(entry, str) else entry for entry in order]
+            matches[uid] = match if uid not in matches else _both(matches[uid], match)
+    return [matches[entry] if isinstance(entry, str) else entry for entry in order]
 
 
-def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
-    """Join two choices of one uid."""
+def _both(first: NameMatch[T], second: NameMatch[T]) -> NameMatch[T]:
+    """Join two matches of one uid."""
     if first.label != second.label and first.is_named and second.is_named:
         raise UsageError(
             f"SUT '{first.name}' is named twice: with the label '{first.label or second.label}', and "
@@ -85,14 +85,14 @@ def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
     )
 
 
-def _matches(registry: Registry, name: str) -> Iterator[Chosen[T]]:
+def _matches(registry: Registry, name: str) -> Iterator[NameMatch[T]]:
     base, mark, options = name.partition("?")
     if name in registry:
-        yield Chosen(name)
+        yield NameMatch(name)
         return
     label, has_label, uid = base.partition("=")
     if registry.kind == "sut" and has_label and "/" not in label:
-        yield Chosen(f"{uid}{mark}{options}", _checked_label(label, name))
+        yield NameMatch(f"{uid}{mark}{options}", _checked_label(label, name))
         return
     groups = registry.groups
     if base in groups:
@@ -103,10 +103,10 @@ def _matches(registry: Registry, name: str) -> Iterator[Chosen[T]]:
         if not uids:
             raise _unmatched(registry, base)
     else:
-        yield Chosen(name)  # whose error says more
+        yield NameMatch(name)  # whose error says more
         return
     for uid in uids:
-        yield Chosen(f"{uid}{mark}{options}", None, size, is_named=False)
+        yield NameMatch(f"{uid}{mark}{options}", None, size, is_named=False)
 
 
 def _checked_label(label: str, name: str) -> str:
@@ -148,9 +148,9 @@ def check_labels(suts: Sequence[tuple[str, str | None]]) -> None:
     Raises:
         UsageError: two SUTs have the same label, or a label is the uid of another SUT.
     """
-    seen: dict[str, str] = {}
+    uids: dict[str, str] = {}
     for uid, label in suts:
-        other = seen.setdefault(label or uid, uid)
+        other = uids.setdefault(label or uid, uid)
         if other != uid:
             raise UsageError(
                 f"'{label or uid}' is the name of two SUTs: {other} and {uid}.",
@@ -169,14 +169,14 @@ def check_names(plugins: Plugins, tests: Iterable[object], suts: Iterable[object
     """
     failures: list[ModelGaugeError] = []
     for registry, names in ((plugins.tests, tests), (plugins.suts, suts)):
-        dict(resolved(registry, [choice.name for choice in chosen(registry, names)], failures))
+        dict(resolve_each(registry, [match.name for match in matches_of(registry, names)], failures))
     raise_together(failures)
 
 
-def resolved(
+def resolve_each(
     registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
 ) -> Iterator[tuple[str, Resolved]]:
-    """The names that are uids, each with what it stands for; errors are added to `failures`."""
+    """Yield each name with what it stands for; objects are skipped, and errors are added to `failures`."""
     for name in names:
         if isinstance(name, str):
             try:
