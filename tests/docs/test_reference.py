@@ -16,6 +16,7 @@ from doc_pages import REPOSITORY
 from modelgauge import (
     Counts,
     Estimate,
+    PromptInteractionAnnotations,
     RunFailure,
     SUTCompletion,
     TestItemExceptionRecord,
@@ -26,6 +27,7 @@ from modelgauge import (
 )
 from modelgauge.cli.main import cli
 from modelgauge.config.settings import list_settings
+from modelgauge.engine.totals import Totals
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.plugins import hookspecs
 from modelgauge.plugins.discovery import Plugins
@@ -229,6 +231,19 @@ def test_every_field_of_the_journal_has_its_row() -> None:
     found = [fields_of(table) for table in tables if fields_of(table)]
     expected = [TestItemRecord, TestItemExceptionRecord, SUTCompletion]
     assert found == [list(one.model_fields) for one in expected]
+
+
+def test_every_part_of_an_interaction_is_described() -> None:
+    (row,) = [
+        line for line in page("record.md").splitlines() if line.startswith("| `interactions` | one for")
+    ]
+    assert set(PromptInteractionAnnotations.model_fields) - {*re.findall(r"`(\w+)`", row), "prompt"} == set()
+
+
+def test_every_total_has_its_row() -> None:
+    section = page("record.md").partition("## totals.json\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(cells)) == list(Totals.model_fields)
 
 
 def test_every_part_of_the_manifest_has_its_row(tmp_path) -> None:

@@ -40,7 +40,7 @@ class ExternalData(ABC):
         limits: bounds on the unpacked data.
 
     Raises:
-        DefinitionError: an argument is not one of these.
+        DefinitionError: an argument is not valid.
     """
 
     sha256: str | None = None
@@ -101,7 +101,7 @@ class ExternalData(ABC):
         """Check the arguments, also where a class sets them as attributes and never calls `__init__`.
 
         Raises:
-            DefinitionError: one of them cannot be right.
+            DefinitionError: an argument is not valid.
         """
         if self.sha256 is not None and not (isinstance(self.sha256, str) and is_sha256(self.sha256)):
             raise DefinitionError(
@@ -144,7 +144,7 @@ class WebData(ExternalData):
         download_limits: time-outs and retries.
 
     Raises:
-        DefinitionError: the URL or another argument cannot be right.
+        DefinitionError: the URL or another argument is not valid.
     """
 
     def __init__(

@@ -123,8 +123,8 @@ def rescore(
         test: another test, or an object; by default the run's.
         dataset: goldens instead of a test: a file, or ALIAS or ALIAS@VERSION of a data set that was saved; by default
             the run's data set, if it has one.
-        columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
-            another file needs to have only what it is to be read by.
+        columns: the column of each field of goldens, by field. The run's own columns count for other fields, if the
+            file has them.
         delimiter: between the cells of a CSV file; by default that of the run's file, a comma for another.
         encoding: of the file's text; by default that of the run's file, UTF-8 for another.
         metrics: uids of the metrics that judge them; by default the run's.

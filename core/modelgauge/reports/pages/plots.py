@@ -93,7 +93,7 @@ def over_time(points: Sequence[tuple[float, float]], what: str) -> Markup:
 
     Args:
         points: seconds since the beginning and value of each; at least one.
-        what: the values are, with their unit.
+        what: what the values are, with their unit.
     """
     last = max(x for x, _ in points) or 1.0
     plot = Plot(Axis.over([0.0, last]), Axis.over([y for _, y in points], zero=True), ("seconds", what))
@@ -115,7 +115,7 @@ def steps(changes: Sequence[tuple[float, float]], end: float, what: str) -> Mark
     Args:
         changes: seconds and the value from then on; at least one.
         end: seconds.
-        what: the value is.
+        what: what the value is.
     """
     last = max(end, changes[-1][0]) or 1.0
     values = [value for _, value in changes]
@@ -132,7 +132,7 @@ def reliability(bins: Sequence[tuple[float, float, tuple[float, float] | None, i
 
     Args:
         bins: of forecasts: their mean, the share that came true with its interval, how many they are.
-        what: came true.
+        what: the event that was forecast.
     """
     plot = Plot(
         Axis(0, 1, step=0.2), Axis(0, 1, step=0.2), ("score", f"share with {what}"), width=240, height=240

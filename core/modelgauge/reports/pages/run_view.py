@@ -78,7 +78,7 @@ class RunView:
         number: its place on the page.
         title: the test and the SUT.
         record: of the run.
-        when: it began.
+        when: when the run began.
         verdict: what came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing.
         troubles: why it ended early: label and text of each.
         failures: the kinds of failures, the most frequent first.
