@@ -34,19 +34,19 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
         return DiskCache(data_dir.absolute() / "cache" if where is None else Path(where))
     scheme = where.partition("://")[0]
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
-    known = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
-    if scheme not in known:
+    entry_points = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
+    if scheme not in entry_points:
         raise InvalidOptionError(
             f"No plugin knows caches at {scheme}://.",
-            fix=f"{did_you_mean(scheme, known)}Known: {', '.join(sorted(known)) or 'none'}. "
+            fix=f"{did_you_mean(scheme, entry_points)}Known: {', '.join(sorted(entry_points)) or 'none'}. "
             f"{how_to_install('cache', scheme)}".rstrip(),
         )
     try:
-        made = known[scheme].load()
+        cache_class = entry_points[scheme].load()
     except Exception as error:
         raise CacheError(
             f"The plugin for caches at {scheme}:// cannot be imported: {type(error).__name__}: {error}.",
-            fix=f"Install {known[scheme].dist.name} again.",
+            fix=f"Install {entry_points[scheme].dist.name} again.",
         ) from error
     try:
         # Records keep the command line.
@@ -55,7 +55,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
                 "The URL of --cache has a password behind its question mark.",
                 fix="Leave it out; the plugin's README names the environment variable for it.",
             )
-        cache: ResponseCache = made(where)
+        cache: ResponseCache = cache_class(where)
     except ValueError as error:
         if isinstance(error, ModelGaugeError):
             raise

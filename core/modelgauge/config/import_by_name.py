@@ -49,19 +49,19 @@ def import_target(target: str, *, owner: str, distribution: str = "") -> Any:
     module_name, _, path = target.rpartition(":")
     by = f" (from {distribution})" if distribution else ""
     try:
-        found: Any = import_module(module_name)
+        value: Any = import_module(module_name)
     except (Exception, SystemExit) as error:
         problem = f"{owner}{by}: importing {module_name!r} failed: {describe(error)}."
         raise PluginError(problem, fix=_fix_for_import(error, module_name, distribution)) from error
     for attribute in path.split("."):
-        parent = found
+        parent = value
         try:
-            found = getattr(parent, attribute)
+            value = getattr(parent, attribute)
         except AttributeError as error:
             problem = f"{owner}{by}: {module_name!r} has no {path!r}."
             suggestion = did_you_mean(attribute, (name for name in vars(parent) if not name.startswith("_")))
             raise PluginError(problem, fix=f"{suggestion}Correct the target {target!r}.") from error
-    return found
+    return value
 
 
 def describe(error: BaseException) -> str:

@@ -191,14 +191,15 @@ class TestRecord(Frozen):
             InvalidOptionError: there is no such table.
             UsageError: pyarrow is not installed.
         """
-        wanted = table_named(table)
-        rows = list(wanted.rows_of_run(self)) if wanted.rows_of_run else []
-        if wanted.rows_of_item:
+        record_table = table_named(table)
+        rows = list(record_table.rows_of_run(self)) if record_table.rows_of_run else []
+        if record_table.rows_of_item:
             of_items = {
-                record.index: list(wanted.rows_of_item(self.run_id, record)) for record in self.iter_items()
+                record.index: list(record_table.rows_of_item(self.run_id, record))
+                for record in self.iter_items()
             }
             rows += [row for index in sorted(of_items) for row in of_items[index]]
-        return arrow_table(wanted, rows)
+        return arrow_table(record_table, rows)
 
     def to_pandas(self, table: TableName = "items") -> "pd.DataFrame":
         """The run as a data frame of pandas; see `to_arrow`.

@@ -161,24 +161,24 @@ def _as_turns(value: Any) -> Any:
     return [turn for at, given in enumerate(value) for turn in _turns_of(given, at)] if listed else value
 
 
-def _turns_of(given: Any, place: int) -> list[Any]:
-    if isinstance(given, Mapping) and "input" in given and "role" not in given:
-        given = LLMTestCase(**given)
-    if not isinstance(given, LLMTestCase):
-        return [given]
-    if given.actual_output is None:
+def _turns_of(turn: Any, place: int) -> list[Any]:
+    if isinstance(turn, Mapping) and "input" in turn and "role" not in turn:
+        turn = LLMTestCase(**turn)
+    if not isinstance(turn, LLMTestCase):
+        return [turn]
+    if turn.actual_output is None:
         raise InvalidDataError(
             f"turns[{place}] is a test case without an 'actual_output', so the assistant has no turn.",
             fix="Give its actual_output, or Turn('user', …) where nobody answered.",
         )
     answer = Turn(
         "assistant",
-        given.actual_output,
-        retrieval_context=given.retrieval_context,
-        tools_called=given.tools_called,
-        metadata=given.metadata,
+        turn.actual_output,
+        retrieval_context=turn.retrieval_context,
+        tools_called=turn.tools_called,
+        metadata=turn.metadata,
     )
-    return [Turn("user", given.input), answer]
+    return [Turn("user", turn.input), answer]
 
 
 Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_turns), Own]

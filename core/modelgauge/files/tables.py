@@ -282,10 +282,10 @@ def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:
             f"{source}: this is not a JSON list of objects.",
             fix='Write [{"input": …}, …]; a file with one object a line is named .jsonl, and for the JSONL methods.',
         )
-    line, seen, at = 1, 0, _after_space(text, at + 1)
+    line, counted_until, at = 1, 0, _after_space(text, at + 1)
     more = text[at : at + 1] != "]"
     while more:
-        line, seen = line + text.count("\n", seen, at), at
+        line, counted_until = line + text.count("\n", counted_until, at), at
         try:
             value, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
@@ -299,7 +299,7 @@ def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:
         more = text.startswith(",", at)
         at = _after_space(text, at + 1) if more else at
     if text[at : at + 1] != "]":
-        line += text.count("\n", seen, at)
+        line += text.count("\n", counted_until, at)
         raise InputFileError(
             f"{source}, line {line}: ',' or ']' is missing.", fix="Write a comma between two objects."
         )

@@ -168,26 +168,26 @@ class Resolver:
         """Make the tests, once all secrets of the run are known to be there; with what their `get_annotators` names."""
         failures: list[ModelGaugeError] = []
         resolved_tests = dict(resolve_each(self.plugins().tests, tests, failures))
-        resolved_suts = [found for _, found in resolve_each(self.plugins().suts, suts, failures)]
+        resolved_suts = [resolved for _, resolved in resolve_each(self.plugins().suts, suts, failures)]
         raise_together(failures)
-        wanted = [
+        injections = [
             injection
-            for found in (*resolved_suts, *resolved_tests.values())
-            for injection in found.entry.injections
+            for resolved in (*resolved_suts, *resolved_tests.values())
+            for injection in resolved.entry.injections
         ]
-        made: list[PromptResponseTest] = []
+        made_tests: list[PromptResponseTest] = []
         for test in tests:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
             if not self.secrets.missing(secret.secret_class() for secret in own):
-                made.append(self.test(test))
-        named = [(test, declared(test, "get_annotators")) for test in made]
+                made_tests.append(self.test(test))
+        named = [(test, declared(test, "get_annotators")) for test in made_tests]
         for name in (name for _, names in named for name in names.values()):
             if isinstance(name, str):
-                wanted.extend(self.plugins().of_annotator(name).resolve(name).entry.injections)
+                injections.extend(self.plugins().of_annotator(name).resolve(name).entry.injections)
         try:
-            self.secrets.require(wanted)
+            self.secrets.require(injections)
         except ModelGaugeError as error:
-            raise self._with_missing_data(error, made) from None
+            raise self._with_missing_data(error, made_tests) from None
         return named
 
     # --- data --------------------------------------------------------------------------------------------------------
@@ -272,14 +272,14 @@ def _owner(test: PromptResponseTest) -> str:
     return test.uid.partition("?")[0]
 
 
-def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
+def _wrong_kind(value: object, kind: type, word: str) -> DefinitionError:
     """Make the error of a value that is neither a name nor an object of its kind."""
-    if isinstance(given, type) and issubclass(given, kind):
-        made = f'{given.__name__}("my_{word.lower()}")'
+    if isinstance(value, type) and issubclass(value, kind):
+        made = f'{value.__name__}("my_{word.lower()}")'
         return DefinitionError(
-            f"{given.__name__} is a class, and no {word} yet.", fix=f"Make one of it: {made}."
+            f"{value.__name__} is a class, and no {word} yet.", fix=f"Make one of it: {made}."
         )
     fix = f"Give a uid, or an object of {a_class(kind)} subclass."
-    if kind is PromptResponseSUT and callable(given):
+    if kind is PromptResponseSUT and callable(value):
         fix = 'Make a SUT of it: FunctionSUT("my_sut", function).'
-    return DefinitionError(f"{capitalized(a_thing(given))} is not {with_article(word)}.", fix=fix)
+    return DefinitionError(f"{capitalized(a_thing(value))} is not {with_article(word)}.", fix=fix)

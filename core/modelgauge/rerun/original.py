@@ -204,36 +204,37 @@ class OriginalRun:
         Raises:
             InvalidOptionError: an option is not that of the run; half of a run cannot be done in another way.
         """
-        recorded, given = self.described.run_options(), dict(options)
-        kept = {name: getattr(recorded, name) for name in options_of("sample", "results")}
-        for name, value in kept.items():
-            if given.get(name, value) != value:
+        recorded, runner_options = self.described.run_options(), dict(options)
+        fixed = {name: getattr(recorded, name) for name in options_of("sample", "results")}
+        for name, value in fixed.items():
+            if runner_options.get(name, value) != value:
                 raise InvalidOptionError(
-                    f"{name}={given[name]!r} cannot be given: the run was started with {name}={value!r}.",
+                    f"{name}={runner_options[name]!r} cannot be given: the run was started with {name}={value!r}.",
                     fix=NEW_RUN,
                 )
-        files = list(given.pop("plugin_files", ()) or ())
-        settings = given.pop("settings", None)
+        files = list(runner_options.pop("plugin_files", ()) or ())
+        settings = runner_options.pop("settings", None)
         if settings is None:
-            loaded = self.plugins if given.get("plugins") is None else ()  # with plugins none is imported
+            # Where the caller gives plugins, none is imported.
+            loaded = self.plugins if runner_options.get("plugins") is None else ()
             settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
-        given["dependencies"] = {**self.local_data(), **(given.get("dependencies") or {})}
-        given.setdefault("caching", recorded.caching)
-        given |= {name: value for name, value in self.described.chosen("record").items() if value}
+        runner_options["dependencies"] = {**self.local_data(), **(runner_options.get("dependencies") or {})}
+        runner_options.setdefault("caching", recorded.caching)
+        runner_options |= {name: value for name, value in self.described.chosen("record").items() if value}
         if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
-            given.setdefault("runs_dir", self.folder.path.parent)
+            runner_options.setdefault("runs_dir", self.folder.path.parent)
         # Whatever the settings say: nothing of a stranger's enters the user's cache.
         if self.folder.is_bundled():
-            given["cache"] = None
+            runner_options["cache"] = None
         return Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
             dependency_versions=self.pins if pinned else None,
             inputs=None if goldens is None else goldens.inputs(),
-            **{**given, **kept},
+            **{**runner_options, **fixed},
         )
 
-    def _data_dir(self, settings: Settings, given: str | Path | None) -> Path:
+    def _data_dir(self, settings: Settings, data_dir: str | Path | None) -> Path:
         """The data folder of the run, with its cache: above it, unless its folder was moved; then the caller's.
 
         The path in the manifest is never used: nothing is written to a place that only a found file names.
@@ -241,7 +242,7 @@ class OriginalRun:
         runs = self.folder.path.parent
         if runs.name == RUNS:
             return runs.parent
-        return settings.data_dir if given is None else Path(given)
+        return settings.data_dir if data_dir is None else Path(data_dir)
 
     # --- whether it is still what it was -----------------------------------------------------------------------------
 

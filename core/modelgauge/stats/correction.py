@@ -72,28 +72,30 @@ def prediction_powered_mean(
         InvalidDataError: shapes differ, there are too few values, some are not finite, or the confidence is not
             between 0 and 1.
     """
-    people, scores, others = (np.asarray(values, dtype=np.float64) for values in (labels, judged, unlabelled))
+    people, scores, unlabelled_scores = (
+        np.asarray(values, dtype=np.float64) for values in (labels, judged, unlabelled)
+    )
     if (
         people.shape != scores.shape
         or people.ndim != 1
-        or others.ndim != 1
-        or min(len(people), len(others)) < 2
+        or unlabelled_scores.ndim != 1
+        or min(len(people), len(unlabelled_scores)) < 2
     ):
         raise InvalidDataError(
-            f"Labels of shape {people.shape} do not fit scores of {scores.shape} and {others.shape}.",
+            f"Labels of shape {people.shape} do not fit scores of {scores.shape} and {unlabelled_scores.shape}.",
             fix="Give a label and a score for each of two items or more, and the scores of two others or more.",
         )
-    if not all(np.isfinite(values).all() for values in (people, scores, others)):
+    if not all(np.isfinite(values).all() for values in (people, scores, unlabelled_scores)):
         raise InvalidDataError(
             "There are values that are not finite.", fix="Leave out items without a value."
         )
-    n, m = len(people), len(others)
-    together = float(np.var(np.concatenate([scores, others]), ddof=1))
+    n, m = len(people), len(unlabelled_scores)
+    together = float(np.var(np.concatenate([scores, unlabelled_scores]), ddof=1))
     shared = float(((people - people.mean()) * (scores - scores.mean())).mean())
     weight = min(1.0, max(0.0, shared / ((1 + n / m) * together))) if together else 0.0
     errors = people - weight * scores
-    value = weight * float(others.mean()) + float(errors.mean())
-    stderr = math.sqrt(weight**2 * _variance_of_mean(others) + _variance_of_mean(errors))
+    value = weight * float(unlabelled_scores.mean()) + float(errors.mean())
+    stderr = math.sqrt(weight**2 * _variance_of_mean(unlabelled_scores) + _variance_of_mean(errors))
     return CorrectedMean(
         value, stderr, t_interval(MeanError(value, stderr, n - 1), confidence=confidence), weight
     )

@@ -68,8 +68,8 @@ def equivalence_test(
         InvalidDataError: the margin or alpha is outside its range; else see `paired_difference`.
     """
     before, after = aligned(baseline, candidate, clusters)
-    found = differences_of(before, after, clusters, declared)
-    if not 0 < margin < (float("inf") if found.counts is None else 1):
+    differences = differences_of(before, after, clusters, declared)
+    if not 0 < margin < (float("inf") if differences.counts is None else 1):
         raise InvalidDataError(
             f"A margin of {margin} cannot be tested.",
             fix="Give the smallest difference that would matter, above 0: 0.01 for one point of a share.",
@@ -78,17 +78,20 @@ def equivalence_test(
         raise InvalidDataError(
             f"alpha={alpha} is not a level.", fix="Give a number above 0 and below 0.5: 0.05."
         )
-    confidence, stderr = 1 - 2 * alpha, found.error.stderr
-    if found.counts is not None:
-        interval: Interval | None = tango_interval(*found.counts, confidence=confidence)
+    confidence, stderr = 1 - 2 * alpha, differences.error.stderr
+    if differences.counts is not None:
+        interval: Interval | None = tango_interval(*differences.counts, confidence=confidence)
         lower, higher = (
-            NormalDist().cdf(-sign * tango_statistic(*found.counts, -sign * margin)) for sign in (1, -1)
+            NormalDist().cdf(-sign * tango_statistic(*differences.counts, -sign * margin)) for sign in (1, -1)
         )
     elif not stderr:
         return Equivalence(margin, None, None, None, None)
     else:
-        interval = t_interval(found.error, confidence=confidence)
+        interval = t_interval(differences.error, confidence=confidence)
         lower, higher = (
-            student_t_sf((margin + sign * found.error.mean) / stderr, found.error.df) for sign in (1, -1)
+            student_t_sf((margin + sign * differences.error.mean) / stderr, differences.error.df)
+            for sign in (1, -1)
         )
-    return Equivalence(margin, interval and found.within_range(interval), lower, higher, max(lower, higher))
+    return Equivalence(
+        margin, interval and differences.within_range(interval), lower, higher, max(lower, higher)
+    )

@@ -127,24 +127,24 @@ def paired_difference(
         InvalidDataError: the shapes differ, there are no values, or some value or difference is not finite.
     """
     before, after = aligned(baseline, candidate, clusters)
-    found = differences_of(before, after, clusters, declared)
-    discordance = found.discordance
-    if found.counts is not None and discordance is not None:
+    differences = differences_of(before, after, clusters, declared)
+    discordance = differences.discordance
+    if differences.counts is not None and discordance is not None:
         kind, p_kind = "tango", "mcnemar_exact"
-        interval: Interval | None = tango_interval(*found.counts)
+        interval: Interval | None = tango_interval(*differences.counts)
         p_value: float | None = discordance.p_value
     else:
-        kind, p_kind = ("t", "t") if found.codes is None else ("cr2-t", "cr2_t")
-        interval, p_value = t_interval(found.error), _t_test(found.error)
-    first, second = mean_error(before, found.codes), mean_error(after, found.codes)
-    stderr = found.error.stderr or None
+        kind, p_kind = ("t", "t") if differences.codes is None else ("cr2-t", "cr2_t")
+        interval, p_value = t_interval(differences.error), _t_test(differences.error)
+    first, second = mean_error(before, differences.codes), mean_error(after, differences.codes)
+    stderr = differences.error.stderr or None
     estimate = Estimate(
-        value=found.error.mean,
+        value=differences.error.mean,
         n=len(before),
         stderr=stderr,
-        interval=interval and found.within_range(interval),
+        interval=interval and differences.within_range(interval),
         interval_kind=interval and kind,
-        n_clusters=found.n_clusters,
+        n_clusters=differences.n_clusters,
     )
     return PairedDifference(
         first.mean,
