@@ -51,6 +51,7 @@ class Frozen(BaseModel):
 
     positional_fields: ClassVar[tuple[str, ...]] = ()
     comes_back: ClassVar[bool]
+    _all_fields: ClassVar[set[str]]  # one set for all values, since pydantic adds to copies of it alone
     meant_by: ClassVar[Mapping[str, str]] = {}  # what a field may be called by those who do not know its name
 
     def __init__(self, /, *args: Any, **data: Any) -> None:
@@ -91,6 +92,7 @@ class Frozen(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Show in the signature which fields may be given by position; pydantic writes names only."""
         super().__pydantic_init_subclass__(**kwargs)
+        cls._all_fields = set(cls.model_fields)
         signature = inspect.signature(cls)
         places = [signature.parameters[name] for name in cls.positional_fields]
         named = [
@@ -131,16 +133,21 @@ class Frozen(BaseModel):
         return value
 
 
+# Past a frozen model's own __setattr__.
+_new = object.__new__
+_set_fields, _set_names, _set_extra, _set_private = (
+    vars(BaseModel)[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+
+
 def _with(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str]) -> FrozenT:
     made = _new(type(value))
-    _set(made, "__dict__", {**value.__dict__, **fields})
-    _set(made, "__pydantic_fields_set__", fields_set)
-    _set(made, "__pydantic_extra__", None)
-    _set(made, "__pydantic_private__", value.__pydantic_private__)
+    _set_fields(made, {**value.__dict__, **fields})
+    _set_names(made, fields_set)
+    _set_extra(made, None)
+    _set_private(made, value.__pydantic_private__)
     return made
-
-
-_new, _set = object.__new__, object.__setattr__  # past a frozen model's own __setattr__
 
 
 def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
@@ -149,17 +156,11 @@ def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
     For what is made many thousand times a second of parts that were checked when they were made.
     """
     made = _new(cls)
-    _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", _all_fields(cls))
-    _set(made, "__pydantic_extra__", None)
-    _set(made, "__pydantic_private__", None)
+    _set_fields(made, fields)
+    _set_names(made, cls._all_fields)
+    _set_extra(made, None)
+    _set_private(made, None)
     return made
-
-
-@lru_cache(maxsize=512)
-def _all_fields(cls: type[Frozen]) -> set[str]:
-    """The names of a class's fields; one set for all its values, since pydantic adds to copies of it alone."""
-    return set(cls.model_fields)
 
 
 def unshared(value: Any) -> Any:

@@ -22,6 +22,7 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.calls.ask_sut import Asked
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
@@ -316,13 +317,13 @@ class RecordedAnswers(Answerer):
             # Some may be there that could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
-            Answered(prompt, _response(recorded), recorded.repeat, recorded.key)  # with the live context
+            Answered(prompt, _asked(recorded), recorded.repeat)  # with the live context
             for interactions in whole.values()
             for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
         failures = (failure for failure in old.failures if isinstance(failure, RepeatFailure))
         failed |= {failure.repeat: failure for failure in failures if failure.repeat not in whole}
-        texts = " ".join(given.response.model_dump_json() for given in answers if old.digests is None)
+        texts = " ".join(answer.asked.response.model_dump_json() for answer in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(
                 f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it "
@@ -348,9 +349,10 @@ class RecordedAnswers(Answerer):
             )
 
 
-def _response(recorded: PromptInteractionAnnotations) -> SUTResponse:
+def _asked(recorded: PromptInteractionAnnotations) -> Asked:
     annotated = recorded.response
-    return SUTResponse([completion.completion for completion in annotated.completions], annotated.usage)
+    response = SUTResponse([completion.completion for completion in annotated.completions], annotated.usage)
+    return Asked(response, [recorded.key])
 
 
 def _digest(item: TestItem) -> str:

@@ -15,7 +15,7 @@ from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AtStage, message_of
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally, judge_keys
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.budget import Budget
@@ -199,7 +199,7 @@ class Switchboard:
         else:
             sut = self.target(cast("Owner", respondent.sut))
             ask = asking_sut(sut, tally.sut_calls, options.sut_options)
-        return Asking(respondent.uid, ask, reducer(options.reduce, options.repeats))
+        return Asking(AtStage("sut", respondent.uid), ask, reducer(options.reduce, options.repeats))
 
     def targets_of(self, work: Work) -> list[Target]:
         """Targets of all that is called for a work, each once."""

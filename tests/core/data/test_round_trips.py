@@ -30,6 +30,7 @@ from modelgauge.data.responses import (
 )
 from modelgauge.data.results import CallCounts, Counts, RunFailure
 from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.engine.calls.ask_sut import Asked
 from modelgauge.engine.items.answers import Answered
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError
@@ -180,7 +181,7 @@ def test_a_line_of_a_journal_gives_back_its_record(record):
 @given(prompts_with_context, responses)
 def test_an_answer_keeps_prompt_and_response(prompt, response):
     said = [{"place": place} for place in range(len(response.completions))]
-    made = Answered(prompt, response, 2, "a key", said).recorded()
+    made = Answered(prompt, Asked(response, ["a key"]), 2, said).recorded()
     assert (made.repeat, made.key) == (2, "a key")
     assert made.prompt is prompt
     assert made.response.usage == response.usage

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.item_records import RepeatFailure, Stage, TestItemExceptionRecord
@@ -18,8 +18,8 @@ from modelgauge.engine.bookkeeping.app_trace import traces_of
 from modelgauge.errors import ModelGaugeError, RedactedAnswerError, RunStoppedError
 from modelgauge.wording.phrases import ends
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _RESUME = re.compile(r",? ?(and continue with|then run|Run)? ?`modelgauge resume.*", re.DOTALL)
 _OPTION = re.compile(r"--([a-z-]+)")  # of the command line; in Python it is an argument
@@ -58,11 +58,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_fork)
 
 
-def of_author(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def of_author(function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call an author's code; a child process that it forks ends there, and is no second engine."""
     forks = _forks
     try:
-        result = function(*args, **kwargs)
+        result = function(*args)
     except BaseException as error:
         if _forks != forks:
             _leave(error)

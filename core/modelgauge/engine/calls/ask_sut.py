@@ -1,5 +1,6 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,16 +26,17 @@ class Asked:
 
     Args:
         response: to the prompt.
-        keys: of its calls in the cache; None for a call that is not there.
+        keys: of its calls in the cache, None for a call that is not there; the first is that of the whole response
+            or of its first completion.
         time: of the longest of its calls; None if none was sent.
     """
 
     response: SUTResponse
-    keys: list[str | None]
-    time: CallTime | None
+    keys: Sequence[str | None] = ()
+    time: CallTime | None = None
 
 
-async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> Asked:
+def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> Awaitable[Asked]:
     """Ask a SUT one prompt, by one call or by one for each completion.
 
     Args:
@@ -51,8 +53,15 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
     number = target.services.options.first_repeat + repeat
-    if sut.completions == "one_call" or (prompt.options.num_completions or 1) == 1:
-        return await _ask(target, sut, prompt, tally, number)
+    if (prompt.options.num_completions or 1) == 1 or sut.completions == "one_call":
+        return _ask(target, sut, prompt, tally, number)
+    return _ask_several(target, sut, prompt, tally, number)
+
+
+async def _ask_several(
+    target: Target, sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt, tally: CallTally, number: int
+) -> Asked:
+    """Ask for several completions: by one call, unless a call gives one completion only."""
     singles = list(single_prompts(prompt, number))
     split = _split(target, sut, *singles[0])
     answers: list[Asked] = []

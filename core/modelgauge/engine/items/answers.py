@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.data.annotations import (
-    CallTime,
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
@@ -20,7 +19,7 @@ from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, repeat_failure
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.ask_sut import ask_sut
+from modelgauge.engine.calls.ask_sut import Asked, ask_sut
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.items.measurer import Reducer
 from modelgauge.engine.items.source import NumberedItem
@@ -37,42 +36,40 @@ class Answered:
 
     Args:
         prompt: that was asked.
-        response: to it.
+        asked: the response to it, with the keys and the time of its calls.
         repeat: which time it was asked, from 0.
-        key: of the answer in the cache, where it is there.
         annotations: of each completion, by the annotators' names; none at first.
         annotation_keys: the keys of annotations that are in the cache, by the annotators' names, for each completion.
-        other_keys: those of further completions that took a call each, and of what judges were answered.
-        time: of the SUT's call.
+        judge_keys: the keys of what judges were answered.
     """
 
     prompt: PromptWithContext
-    response: SUTResponse
+    asked: Asked
     repeat: int = 0
-    key: str | None = None
-    annotations: list[dict[str, Any]] = field(default_factory=list)
-    annotation_keys: list[dict[str, str]] = field(default_factory=list)
-    other_keys: list[str] = field(default_factory=list)
-    time: CallTime | None = None
+    annotations: Sequence[dict[str, Any]] = ()
+    annotation_keys: Sequence[dict[str, str]] = ()
+    judge_keys: list[str] = field(default_factory=list)
 
     def recorded(self) -> PromptInteractionAnnotations:
         """The answer as records have it."""
-        made = self.response.completions
+        asked, response = self.asked, self.asked.response
+        annotations = self.annotations or [{} for _ in response.completions]
         completions = tuple(
             [
                 of_valid(SUTCompletionAnnotations, completion=completion, annotations=dict(own))
-                for completion, own in zip(made, self.annotations or [{}] * len(made), strict=True)
+                for completion, own in zip(response.completions, annotations, strict=True)
             ]
         )
+        others = [key for key in asked.keys[1:] if key is not None]
         return of_valid(
             PromptInteractionAnnotations,
             prompt=self.prompt,
-            response=of_valid(SUTResponseAnnotations, completions=completions, usage=self.response.usage),
+            response=of_valid(SUTResponseAnnotations, completions=completions, usage=response.usage),
             repeat=self.repeat,
-            key=self.key,
+            key=asked.keys[0] if asked.keys else None,
             annotation_keys=tuple(self.annotation_keys) if any(self.annotation_keys) else (),
-            other_keys=tuple(dict.fromkeys(self.other_keys)),
-            time=self.time,
+            other_keys=tuple(dict.fromkeys([*others, *self.judge_keys])),
+            time=asked.time,
         )
 
 
@@ -149,13 +146,13 @@ class Asking(Answerer):
     """The answers of a SUT or of cases, which are asked one by one.
 
     Args:
-        uid: who answers, in records of failures.
+        stage: of who answers, in records of failures.
         ask: answers a prompt; the second argument is the number of the repeat, from 0.
         reduce: how often each prompt is asked, and how the repeats are reduced.
     """
 
-    uid: str
-    ask: Callable[[PromptWithContext, int], Awaitable[Answered]]
+    stage: AtStage
+    ask: Callable[[PromptWithContext, int], Awaitable[Asked]]
     reduce: Reducer
 
     async def answer(
@@ -164,22 +161,22 @@ class Asking(Answerer):
         """Ask all prompts at once."""
         del index
         if self.reduce.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
-            answers.append(await self._ask_at_stage(item.prompts[0], 0))
+            answers.append(await self._ask(item.prompts[0], 0))
             return None
         questions = [(prompt, repeat) for repeat in range(self.reduce.repeats) for prompt in item.prompts]
-        results = await all_done([self._ask_at_stage(*question) for question in questions])
+        results = await all_done([self._ask(*question) for question in questions])
         answers.extend(result for result in results if isinstance(result, Answered))
         note_failed([repeat for _, repeat in questions], results, failed, self.reduce)
         return None
 
-    async def _ask_at_stage(self, prompt: PromptWithContext, repeat: int) -> Answered:
-        with AtStage("sut", self.uid):
-            return await self.ask(prompt, repeat)
+    async def _ask(self, prompt: PromptWithContext, repeat: int) -> Answered:
+        with self.stage:
+            return Answered(prompt, await self.ask(prompt, repeat), repeat)
 
 
 def asking_sut(
     sut: Target, calls: CallTally, options: SUTOptions
-) -> Callable[[PromptWithContext, int], Awaitable[Answered]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Asked]]:
     """A function that asks a SUT.
 
     Args:
@@ -189,27 +186,24 @@ def asking_sut(
     """
     is_plain = options == SUTOptions()
 
-    async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
+    def ask(prompt: PromptWithContext, repeat: int) -> Awaitable[Asked]:
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        asked = await ask_sut(sut, sent, calls, repeat)
-        key, *others = asked.keys
-        known = [other for other in others if other is not None]
-        return Answered(prompt, asked.response, repeat, key, other_keys=known, time=asked.time)
+        return ask_sut(sut, sent, calls, repeat)
 
     return ask
 
 
 def asking_cases(
     given: Callable[[PromptWithContext], SUTResponse],
-) -> Callable[[PromptWithContext, int], Awaitable[Answered]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Asked]]:
     """A function that gives the answers that cases hold.
 
     Args:
         given: returns the answer to a prompt.
     """
 
-    async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
-        return Answered(prompt, given(prompt), repeat)
+    async def ask(prompt: PromptWithContext, _: int) -> Asked:
+        return Asked(given(prompt))
 
     return ask
 

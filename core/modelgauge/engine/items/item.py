@@ -88,7 +88,7 @@ class ItemWorker:
                 return await self._failed_in_part(index, item, answers, failure, whole=not failed)
         if self.turns.needed:
             await self.turns.turn()
-        with AtStage("measure", self.measurer.uid):
+        with self.measurer.stage:
             interactions = tuple([answer.recorded() for answer in answers])
             measured, each = await self._measured_all(item, interactions, failed)
         return of_valid(
@@ -135,8 +135,8 @@ class ItemWorker:
         No local variable holds the results: a failure would stand in a frame that its own error holds.
         """
         for answered in answers:
-            answered.annotations = [{} for _ in answered.response.completions]
-            answered.annotation_keys = [{} for _ in answered.response.completions]
+            answered.annotations = [{} for _ in answered.asked.response.completions]
+            answered.annotation_keys = [{} for _ in answered.asked.response.completions]
         places = [
             (answered, place, name)
             for answered in answers
@@ -157,10 +157,10 @@ class ItemWorker:
     async def _annotate(self, answered: Answered, place: int, name: str) -> tuple[Any, str | None]:
         target = self.annotators[name]
         annotator: Any = target.owner
-        judge_keys.set(answered.other_keys)
+        judge_keys.set(answered.judge_keys)
         with AtStage("annotator", annotator.uid):
-            completions = answered.response.completions
-            cost = cost_of_each(answered.response.usage, len(completions))
+            response = answered.asked.response
+            completions, cost = response.completions, cost_of_each(response.usage, len(response.completions))
             paces = target.paces
             request = paces.request.of(request_of, annotator, answered.prompt, completions[place], cost)
             called = await target.call(request, self.tally.annotator_calls)
@@ -184,7 +184,7 @@ class ItemWorker:
         return joined(several, self.reduce), tuple(measured.values for measured in several)
 
     async def _measure(self, answered: TestItemAnnotations) -> Measured:
-        with AtStage("measure", self.measurer.uid):
+        with self.measurer.stage:
             return await self.measurer.measure(answered)
 
     async def _measured_in_part(self, item: TestItem, interactions: Interactions) -> Measured:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.annotations import TestItemAnnotations, measurement
 from modelgauge.data.results import judged
-from modelgauge.engine.bookkeeping.failures import of_author
+from modelgauge.engine.bookkeeping.failures import AtStage, of_author
 from modelgauge.engine.loop.stalls import Pace
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
@@ -39,6 +39,7 @@ class Measurer:
     def __init__(self, test: PromptResponseTest) -> None:
         self._test = test
         self.uid = test.uid
+        self.stage = AtStage("measure", test.uid)
         self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {
             name: (float(low), float(high)) for name, (low, high) in test.measurement_ranges.items()

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, perf_counter
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from modelgauge.engine.bookkeeping.failures import of_author
 from modelgauge.interfaces.identity import Identified
@@ -30,8 +30,8 @@ from modelgauge.interfaces.sut import PromptResponseSUT
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 _YOUNG = 20_000
 _lock = threading.Lock()
@@ -150,13 +150,11 @@ class Pace:
         self._method, self._advice, self._each, self._sample = method, advice, each, sample
         self._seconds: list[float] | None = []
 
-    def of(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def of(self, function: Callable[[*Ts], R], *args: *Ts) -> R:
         """Call the method, and time the call as long as a sample is taken."""
-        if self._seconds is None:
-            return of_author(function, *args, **kwargs)
         begun = perf_counter()
         try:
-            return of_author(function, *args, **kwargs)
+            return of_author(function, *args)
         finally:
             self._took(perf_counter() - begun)
 
@@ -173,6 +171,7 @@ class Pace:
         if len(self._seconds) < self._sample:
             return
         usual, self._seconds = statistics.median(self._seconds), None
+        self.of = of_author  # type: ignore[method-assign]  # nothing is left to time
         if usual > _SLOW:
             log.warning("%s %.0f ms %s; %s.", self._method, 1000 * usual, self._each, self._advice)
 
