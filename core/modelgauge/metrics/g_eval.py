@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack
 
 from pydantic import model_validator
 
@@ -89,18 +89,6 @@ class Rubric(Frozen):
 _writing_lock = threading.Lock()  # not one of each metric, since these can be copied
 
 
-class _Writing(NamedTuple):
-    """A task in which the judge writes the evaluation steps.
-
-    Args:
-        task: runs in the event loop of the case that needed the steps first.
-        done: set when the task has ended; other loops and threads wait for it.
-    """
-
-    task: asyncio.Task[tuple[str, ...]]
-    done: Future[None]
-
-
 class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
@@ -163,7 +151,7 @@ class GEval(JudgeMetric):
                 "is a tenth of what the judge says. In DeepEval the lowest score of a rubric is 0 and its highest is 1."
             )
         self._steps: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._writing: dict[tuple[str, str], _Writing] = {}
+        self._writing: dict[tuple[str, str], Future[None]] = {}
         self._without_logprobs: set[tuple[str, str]] = set()
 
     def _seal(self) -> None:
@@ -213,38 +201,36 @@ class GEval(JudgeMetric):
             with _writing_lock:
                 if judge in self._steps:
                     return self._steps[judge]
-                writing = self._writing.get(judge)
-                # If the loop of the task has stopped, the steps are written again.
-                if writing is None or not writing.task.get_loop().is_running():
-                    writing = self._writing[judge] = _Writing(
-                        asyncio.create_task(self._write_steps()), Future()
-                    )
-                    writing.done.set_running_or_notify_cancel()  # so that nobody who waits can cancel it for others
-                    writing.task.add_done_callback(partial(self._have_written, judge, writing.done))
+                if is_first := judge not in self._writing:
+                    self._writing[judge] = Future()
+                    self._writing[
+                        judge
+                    ].set_running_or_notify_cancel()  # so that nobody who waits can cancel it
+                written = self._writing[judge]
+            if is_first:
+                return await self._write_steps(judge, written)
             with self.waiting():
-                if writing.task.get_loop() is asyncio.get_running_loop():
-                    return await asyncio.shield(writing.task)
-                # Now there are steps; or the task failed, maybe by a limit of its run, and this one tries itself.
-                await asyncio.wrap_future(writing.done)
+                # Then there are steps; or their writer was stopped, by a limit of its run, say, and this one tries.
+                await asyncio.wrap_future(written)
 
-    def _have_written(
-        self, judge: tuple[str, str], done: Future[None], task: asyncio.Task[tuple[str, ...]]
-    ) -> None:
-        with _writing_lock:
-            if not task.cancelled() and task.exception() is None:
-                self._steps[judge] = task.result()
-            if judge in self._writing and self._writing[judge].task is task:
+    async def _write_steps(self, judge: tuple[str, str], written: Future[None]) -> tuple[str, ...]:
+        """Ask the judge for the steps; those who wait for them get its failure too."""
+        values = {"criteria": str(self.criteria), "parameters": ", ".join(self.required_params)}
+        try:
+            self._steps[judge] = tuple((await self.asked(_STEPS, {}, STEPS, values)).steps)
+            return self._steps[judge]
+        except CallError as error:
+            written.set_exception(error)
+            raise
+        finally:
+            with _writing_lock:
                 del self._writing[judge]
-        done.set_result(None)
+            if not written.done():
+                written.set_result(None)
 
     def _judge_now(self) -> tuple[str, str]:
         """The judge that answers at the moment, with its uid: the default judge can change."""
         return self.answering_judge, self._asked_sut(JUDGE).uid
-
-    async def _write_steps(self) -> tuple[str, ...]:
-        named = ", ".join(self.required_params)
-        values = {"criteria": str(self.criteria), "parameters": named}
-        return tuple((await self.asked(_STEPS, {}, STEPS, values)).steps)
 
     def _weights(self) -> bool:
         """Whether to ask the present judge for log-probabilities."""
