@@ -51,8 +51,8 @@ class Values(NamedTuple):
             raise ValueError(self.wanted)
         return value
 
-    def check(self, name: str, value: object, *, or_none: bool = False) -> None:
-        """Refuse a value that an option cannot have.
+    def check(self, name: str, value: T, *, or_none: bool = False) -> T:
+        """Return a value that an option can have, and refuse any other.
 
         Raises:
             InvalidOptionError: the message names the option and what to give.
@@ -61,6 +61,7 @@ class Values(NamedTuple):
             raise InvalidOptionError(
                 f"{name} is {value!r}.", fix=f"Give {self.wanted}{', or None' if or_none else ''}."
             )
+        return value
 
 
 def instance_of(kind: Any, wanted: str) -> Values:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from modelgauge.config.options import YES_NO
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTCompletion, ToolCall
@@ -17,7 +18,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings, check_flags, members_of
+from modelgauge.metrics.definition import MetricSettings, members_of
 from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
 from modelgauge.metrics.replies import problems_of
@@ -260,13 +261,12 @@ class ToolCorrectnessMetric(Metric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
-        check_flags(
-            self, should_consider_ordering=should_consider_ordering, should_exact_match=should_exact_match
-        )
         given = () if evaluation_params is None else evaluation_params
         self.evaluation_params = members_of(ToolCallParams, given, self.name)
-        self.should_consider_ordering = should_consider_ordering
-        self.should_exact_match = should_exact_match
+        self.should_consider_ordering = YES_NO.check(
+            "ToolCorrectnessMetric.should_consider_ordering", should_consider_ordering
+        )
+        self.should_exact_match = YES_NO.check("ToolCorrectnessMetric.should_exact_match", should_exact_match)
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return the share of the expected calls that were made."""

@@ -28,7 +28,7 @@ from modelgauge.interfaces.identity import interface_method
 from modelgauge.metrics.definition import (
     ScoreMethod,
     Unchanging,
-    check_required_params,
+    check_names,
     check_settings,
     finite,
     name_of,
@@ -201,7 +201,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         """Check the class, and choose where its `score` runs: `def` in a thread, `async def` in the loop."""
         super().__init_subclass__(**kwargs)
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
-            check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])
+            fields = cls.test_case_type.model_fields
+            check_names(cls.__qualname__, "required_params", cls.required_params, fields)
         own = cls.__dict__.get("score")
         bases = cls.__mro__[1 : cls.__mro__.index(Metric)]
         if any(

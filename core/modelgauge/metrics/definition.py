@@ -6,14 +6,14 @@ Nothing here runs while cases are judged.
 import inspect
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache, lru_cache, partial, update_wrapper, wraps
 from numbers import Real
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
-from modelgauge.config.options import YES_NO, Values, one_of
+from modelgauge.config.options import YES_NO, one_of
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
     ArgumentError,
@@ -46,27 +46,30 @@ class MetricSettings(TypedDict, total=False):
     verbose_mode: bool
 
 
-def check_required_params(cls: type, names: object, fields: Sequence[str]) -> None:
-    """Refuse a class whose `required_params` no case could have.
+def check_names(owner: str, attribute: str, names: object, known: Collection[str], fix: str = "") -> None:
+    """Refuse a declaration that names what is not there, so that it would fail for every case.
 
     Args:
-        cls: the class that is defined.
-        names: its `required_params`; what is not a text, list or tuple (a property, say) is found out later.
-        fields: those of the test cases that it judges.
+        owner: the class, or the part of it, that has the declaration.
+        attribute: what the declaration is called.
+        names: what it names; if it is not a text, list or tuple (a property, say), mistakes are found out later.
+        known: what there is: fields of its test cases, by default.
+        fix: for another name, in which `{name}` stands for it; by default it lists what there is.
 
     Raises:
-        DefinitionError: it is one text, or names what is not a field.
+        DefinitionError: it is one text, or names something else.
     """
     if isinstance(names, str):
         raise DefinitionError(
-            f"{cls.__qualname__}.required_params is one text, {names!r}.",
-            fix=f"Write a tuple, with its comma: required_params = ({names!r},).",
+            f"{attribute} of {owner} is one text, {names!r}.",
+            fix=f"Write a tuple, with its comma: {attribute}=({names!r},).",
         )
+    what = "an attribute of the metric" if fix else "a field of its test cases"
     for name in names if isinstance(names, list | tuple) else ():
-        if name not in fields:
+        if name not in known:
             raise DefinitionError(
-                f"{cls.__qualname__}.required_params names {name!r}, which is not a field of its test cases.",
-                fix=known_names(str(name), fields, "The fields are"),
+                f"{attribute} of {owner} names {name!r}, which is not {what}.",
+                fix=fix.format(name=name) or known_names(str(name), known, "The fields are"),
             )
 
 
@@ -115,12 +118,13 @@ def check_settings(metric: Any) -> None:
     """
     name = type(metric).__name__
     _check_threshold(name, metric.threshold, metric.score_range)
-    check_flags(metric, strict_mode=metric.strict_mode, include_reason=metric.include_reason)
+    YES_NO.check(f"{name}.strict_mode", metric.strict_mode)
+    YES_NO.check(f"{name}.include_reason", metric.include_reason)
     if metric.strict_mode and metric.best_score is None:
         raise InvalidOptionError(
             f"{name} has no perfect score, so it cannot be strict.", fix="Give a threshold instead."
         )
-    check_setting(metric, "combine", metric.combine, one_of(*get_args(Combine)))
+    one_of(*get_args(Combine)).check(f"{name}.combine", metric.combine)
 
 
 def _is_finite(number: Any) -> bool:
@@ -291,37 +295,6 @@ class Unchanging:
 
     def _is_settled(self, name: str) -> bool:
         return not name.startswith("_") and not callable(getattr(type(self), name, None))
-
-
-def check_setting(metric: Any, name: str, value: object, values: Values) -> None:
-    """Refuse a setting of a metric that is not one of the allowed values.
-
-    Args:
-        metric: whose it is.
-        name: of the setting.
-        value: of it.
-        values: that it may have.
-
-    Raises:
-        InvalidOptionError: the value is not allowed.
-    """
-    if not values.holds(value):
-        problem = f"{type(metric).__name__} got {name}={value!r}."
-        raise InvalidOptionError(problem, fix=f"Give {values.wanted}.")
-
-
-def check_flags(metric: Any, **flags: Any) -> None:
-    """Refuse flags of a metric that are neither True nor False: 'no' would count as True.
-
-    Args:
-        metric: whose they are.
-        flags: by name.
-
-    Raises:
-        InvalidOptionError: a flag is not a bool.
-    """
-    for name, value in flags.items():
-        check_setting(metric, name, value, YES_NO)
 
 
 def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack
 
 from pydantic import model_validator
 
+from modelgauge.config.options import YES_NO
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Score, reaches
 from modelgauge.data.prompts import SUTOptions
@@ -29,7 +30,7 @@ from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities
-from modelgauge.metrics.definition import MetricSettings, check_flags, members_of, say_once
+from modelgauge.metrics.definition import MetricSettings, members_of, say_once
 from modelgauge.metrics.judge_base import JudgeMetric
 from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.questions import TEMPLATES, material_of
@@ -141,9 +142,7 @@ class GEval(JudgeMetric):
         named = members_of(LLMTestCaseParams, params, f"'{name}'", least=1)
         self.required_params = tuple(parameter.value for parameter in named)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
-        if logprobs is not None:
-            check_flags(self, logprobs=logprobs)
-        self.logprobs = logprobs
+        self.logprobs = YES_NO.check("GEval.logprobs", logprobs, or_none=True)
         self._scores = _scores_of(self.rubric)
         if (self._scores[0], self._scores[-1]) != (LEAST, MOST):
             say_once(
@@ -201,12 +200,10 @@ class GEval(JudgeMetric):
             with _writing_lock:
                 if judge in self._steps:
                     return self._steps[judge]
-                if is_first := judge not in self._writing:
-                    self._writing[judge] = Future()
-                    self._writing[
-                        judge
-                    ].set_running_or_notify_cancel()  # so that nobody who waits can cancel it
-                written = self._writing[judge]
+                is_first = judge not in self._writing
+                written = self._writing.setdefault(judge, Future())
+                if is_first:
+                    written.set_running_or_notify_cancel()  # so that nobody who waits can cancel it for others
             if is_first:
                 return await self._write_steps(judge, written)
             with self.waiting():

@@ -27,6 +27,7 @@ from modelgauge.engine.loop.together import all_of
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.sut import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
+from modelgauge.metrics.definition import check_names
 from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.questions import Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
@@ -39,7 +40,6 @@ from modelgauge.metrics.replies import (
     verdicts_shape,
 )
 from modelgauge.stats.exact import exact_mean
-from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import quoted
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -169,38 +169,20 @@ class JudgeMetric(Metric):
                 f"The procedure of {type(self).__qualname__} is {declared!r}.",
                 fix="Write procedure = Procedure(…), or Combination({NAME: Procedure(…), …}) with one or more.",
             )
-        fields = self.test_case_type.model_fields
+        owner, fields = type(self).__qualname__, self.test_case_type.model_fields
         for part in parts:
-            if isinstance(part.needs, str) or not fields.keys() >= set(part.needs):
-                raise DefinitionError(
-                    f"The procedure of {type(self).__qualname__} has needs={part.needs!r}.",
-                    fix=f"Write a tuple of fields of its test cases: {', '.join(fields)}.",
-                )
-        for step in (step for part in parts for step in (part.extract, part.judge)):
-            if isinstance(step, Extract | Judge):
-                self._check_step(step)
+            check_names(f"the procedure of {owner}", "needs", part.needs, fields)
+            for step in (part.extract, part.judge):
+                if isinstance(step, Extract | Judge):
+                    self._check_step(step, f"{type(step).__name__} of {owner}")
 
-    def _check_step(self, step: Extract | Judge) -> None:
-        where = f"{type(step).__name__} of {type(self).__qualname__}"
-        for name, given in (("shows", step.shows), ("settings", step.settings)):
-            if isinstance(given, str):
-                raise DefinitionError(
-                    f"{where} has {name}={given!r}, a text.", fix=f"Write {name}=({given!r},)."
-                )
-        fields = self.test_case_type.model_fields
-        for name in step.shows:
-            if name not in fields:
-                fix = known_names(name, fields, "They have")
-                raise DefinitionError(f"{where} shows '{name}', which test cases do not have.", fix=fix)
-        for name in step.settings:
-            if not hasattr(self, name):
-                raise DefinitionError(
-                    f"{where} has the setting '{name}', which is not an attribute of the metric.",
-                    fix=f"Set self.{name} in its __init__, or leave the setting out.",
-                )
+    def _check_step(self, step: Extract | Judge, where: str) -> None:
+        fix = "Set self.{name} in its __init__, or leave the setting out."
+        check_names(where, "shows", step.shows, self.test_case_type.model_fields)
+        check_names(where, "settings", step.settings, dir(self), fix)
         instructions = wording(step.instructions)
         if step.settings:
-            _check_names(instructions, step.settings, where)
+            _check_settings(instructions, step.settings, where)
 
     async def score(self, test_case: Any) -> Score:
         """Have the judge list the items and give each a verdict, and return what `reduce` makes of these.
@@ -339,7 +321,7 @@ def _fix_for(completion: SUTCompletion) -> str:
     return "Choose a judge that follows the format"
 
 
-def _check_names(instructions: str, settings: Sequence[str], where: str) -> None:
+def _check_settings(instructions: str, settings: Sequence[str], where: str) -> None:
     """Refuse instructions with a `$name` that is no setting."""
     template = Template(instructions)
     unknown = [name for name in template.get_identifiers() if name not in settings]

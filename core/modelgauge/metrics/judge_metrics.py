@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from modelgauge.config.options import whole_number
 from modelgauge.data.test_cases import ConversationalTestCase
-from modelgauge.metrics.definition import MetricSettings, check_setting, say_once
+from modelgauge.metrics.definition import MetricSettings, say_once
 from modelgauge.metrics.judge_base import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 from modelgauge.stats.exact import fraction_of
@@ -173,8 +173,7 @@ class _TurnMetric(_ShareMetric):
     ) -> None:
         super().__init__(uid, **settings)
         turns = whole_number(1)._replace(wanted="the number of turns, 1 or more")
-        check_setting(self, "window_size", window_size, turns)
-        self.window_size = window_size
+        self.window_size = turns.check(f"{type(self).__name__}.window_size", window_size)
 
 
 class TurnRelevancyMetric(_TurnMetric):

@@ -10,11 +10,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Unpack
 
-from modelgauge.config.options import one_of, whole_number
+from modelgauge.config.options import YES_NO, one_of, whole_number
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
-from modelgauge.metrics.definition import MetricSettings, check_flags, check_setting
+from modelgauge.metrics.definition import MetricSettings
 from modelgauge.metrics.text_metrics import ReferenceMetric
 from modelgauge.stats.exact import fraction_of
 from modelgauge.wording.did_you_mean import known_names
@@ -48,14 +48,13 @@ class BLEUMetric(ReferenceMetric):
     ) -> None:
         super().__init__(uid, **settings)
         check_extra("sacrebleu", self.name)
-        check_flags(self, lowercase=lowercase)
         if tokenize != _USUAL_TOKENIZER:  # known to exist, so sacrebleu is not imported yet
             known = extra_module("sacrebleu.metrics.bleu", self.name).BLEU.TOKENIZERS
             if tokenize not in known:
                 fix = known_names(str(tokenize), map(str, known))
                 raise InvalidOptionError(f"There is no tokenize={tokenize!r}.", fix=fix)
         self.tokenize = tokenize
-        self.lowercase = lowercase
+        self.lowercase = YES_NO.check("BLEUMetric.lowercase", lowercase)
 
     def score(self, test_case: LLMTestCase) -> Score:
         """Return the BLEU of the output against the expected output."""
@@ -89,8 +88,7 @@ class ChrFMetric(ReferenceMetric):
         super().__init__(uid, **settings)
         check_extra("sacrebleu", self.name)
         values = whole_number(0)._replace(wanted="0, or 2 for chrF++")
-        check_setting(self, "word_order", word_order, values)
-        self.word_order = word_order
+        self.word_order = values.check("ChrFMetric.word_order", word_order)
 
     @classmethod
     def default_uid(cls) -> str:
@@ -131,10 +129,8 @@ class ROUGEMetric(ReferenceMetric):
     ) -> None:
         super().__init__(uid, **settings)
         check_extra("rouge_score", self.name)
-        check_flags(self, use_stemmer=use_stemmer)
-        check_setting(self, "rouge_type", rouge_type, one_of(*_ROUGE_TYPES))
-        self.rouge_type = rouge_type
-        self.use_stemmer = use_stemmer
+        self.rouge_type = one_of(*_ROUGE_TYPES).check("ROUGEMetric.rouge_type", rouge_type)
+        self.use_stemmer = YES_NO.check("ROUGEMetric.use_stemmer", use_stemmer)
 
     def score(self, test_case: LLMTestCase) -> Score:
         """Return the ROUGE F1 of the output against the expected output."""

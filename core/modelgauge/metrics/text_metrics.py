@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Unpack
 
-from modelgauge.config.options import one_of
+from modelgauge.config.options import YES_NO, one_of
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings, check_flags, check_setting
+from modelgauge.metrics.definition import MetricSettings
 from modelgauge.text.answers import normalize_answer
 from modelgauge.wording.phrases import counted
 
@@ -41,8 +41,7 @@ class ExactMatchMetric(ReferenceMetric):
         self, uid: str | None = None, *, ignore_case: bool = False, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
-        check_flags(self, ignore_case=ignore_case)
-        self.ignore_case = ignore_case
+        self.ignore_case = YES_NO.check("ExactMatchMetric.ignore_case", ignore_case)
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return 1 if the output equals the expected output."""
@@ -77,7 +76,7 @@ class PatternMatchMetric(ReferenceMetric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
-        check_flags(self, ignore_case=ignore_case)
+        YES_NO.check("PatternMatchMetric.ignore_case", ignore_case)
         try:
             self.pattern = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
         except (re.error, TypeError) as error:
@@ -120,13 +119,11 @@ class ContainsMetric(ReferenceMetric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
-        check_flags(self, ignore_case=ignore_case)
         self.texts = None if texts is None else _texts(texts)
-        self.require = require
-        self.ignore_case = ignore_case
+        self.require = one_of("all", "any").check("ContainsMetric.require", require)
+        self.ignore_case = YES_NO.check("ContainsMetric.ignore_case", ignore_case)
         if self.texts is not None:
             self.required_params = ("actual_output",)
-        check_setting(self, "require", require, one_of("all", "any"))
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return 1 if the output contains the texts, or one of them."""

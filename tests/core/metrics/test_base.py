@@ -652,7 +652,7 @@ def test_settings_cannot_be_deleted():
     ],
 )
 def test_switches_are_true_or_false(metric, flag):
-    with pytest.raises(InvalidOptionError, match=rf"got {flag}='no'\. Give True or False"):
+    with pytest.raises(InvalidOptionError, match=rf"(Metric|GEval)\.{flag} is 'no'\. Give True or False"):
         metric(**{flag: "no"})
 
 

@@ -294,5 +294,5 @@ def test_what_a_procedure_needs_is_a_field(needs):
             PolitenessMetric.procedure.extract, PolitenessMetric.procedure.judge, needs=needs
         )
 
-    with pytest.raises(DefinitionError, match=r"Needy has needs=.*expected_output"):
+    with pytest.raises(DefinitionError, match=r"needs of the procedure of .*Needy .*context"):
         Needy()
