@@ -213,16 +213,14 @@ def _capture(
     """
     _check_methods(cls)
     signature, parameter = _constructor(cls, needs_uid=default_uid is None)
-    passed = _plainly_passed(cls, args, kwargs)
-    if passed is None:
-        try:
-            bound = signature.bind(None, *args, **kwargs)
-        except TypeError as error:
-            is_wrapped = hasattr(cls.__init__, "__wrapped__")  # type: ignore[misc]  # of the class, as above
-            if is_wrapped or not (args or kwargs):
-                return None
-            raise unbound_arguments(cls, error, kwargs) from None
-        passed = _flattened(bound)
+    try:
+        bound = signature.bind(None, *args, **kwargs)
+    except TypeError as error:
+        is_wrapped = hasattr(cls.__init__, "__wrapped__")  # type: ignore[misc]  # of the class, as above
+        if is_wrapped or not (args or kwargs):
+            return None
+        raise unbound_arguments(cls, error, kwargs) from None
+    passed = _flattened(bound)
     uid = _take_uid(parameter, passed) if parameter is not None else None
     if uid is None:
         uid = default_uid
@@ -270,30 +268,6 @@ def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, insp
             fix=f"Give {cls.__qualname__}.__init__ a first parameter uid: def __init__(self, uid: str, …).",
         )
     return signature, parameters[1]
-
-
-def _plainly_passed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments by name where they plainly fit; None if the slow `Signature.bind` must decide."""
-    by_position, known, required = _parameters(cls)
-    passed = {**dict(zip(by_position, args, strict=False)), **kwargs}
-    is_plain = len(passed) == len(args) + len(kwargs) and required <= passed.keys() <= known
-    return passed if is_plain else None
-
-
-@lru_cache(maxsize=1024)
-def _parameters(cls: type) -> tuple[list[str], set[str], set[str]]:
-    """What a constructor takes by position, what it takes by name, and what it must be given."""
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]  # of the class, as above
-    parameters = [
-        parameter for parameter in list(signature.parameters.values())[1:] if parameter.kind not in _HANDED_ON
-    ]
-    by_position = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
-    by_name = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}
-    return (
-        by_position,
-        by_name,
-        {parameter.name for parameter in parameters if parameter.default is parameter.empty},
-    )
 
 
 def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
