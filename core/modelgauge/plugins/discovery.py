@@ -21,7 +21,7 @@ from modelgauge.config.import_by_name import describe
 from modelgauge.config.settings import Settings, names_a_file
 from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.plugins import builtin, hookspecs
-from modelgauge.plugins.hookspecs import PROJECT_NAME, WITH_SETTINGS
+from modelgauge.plugins.hookspecs import PROJECT_NAME
 from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
 from modelgauge.plugins.registry import Register, Registry
 from modelgauge.wording.did_you_mean import did_you_mean, known_names
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from modelgauge.data.records import TestRecord
     from modelgauge.plugins.construction import Kind, Servers
 
-_HOOK_PREFIX = f"{PROJECT_NAME}_"
+_HOOKS = [name for name in dir(hookspecs) if name.startswith(f"{PROJECT_NAME}_")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +192,8 @@ class Plugins:
 
     def check_settings(self) -> None:
         """Record each table of settings that no plugin has, like a broken plugin, and warn of it."""
-        hooked = [implementation for hook in WITH_SETTINGS for implementation in self._implementations(hook)]
-        named = {
-            _name_of(implementation) for implementation in hooked if "settings" in implementation.argnames
-        }
+        hooked = [implementation for hook in _HOOKS for implementation in self._implementations(hook)]
+        named = {_name_of(each) for each in hooked if "settings" in each.argnames}
         for name in sorted(self._settings.keys() - named):
             fix = f"{did_you_mean(name, named)}Install the plugin, or remove the table."
             error = PluginError(f"There is no plugin {name!r} that has settings.", fix=fix)
@@ -233,8 +231,7 @@ class Plugins:
 
     def _check_hooks(self, plugin: object) -> tuple[str, ...]:
         callers = self.manager.get_hookcallers(plugin) or []
-        known = [name for name in dir(hookspecs) if name.startswith(_HOOK_PREFIX)]
-        for name in known:
+        for name in _HOOKS:
             function = vars(plugin).get(name) if isinstance(plugin, ModuleType) else None
             is_own = isinstance(function, FunctionType) and function.__module__ == vars(plugin)["__name__"]
             if is_own and not hasattr(function, f"{PROJECT_NAME}_impl"):  # it would be passed over in silence
@@ -243,7 +240,7 @@ class Plugins:
             for implementation in self._implementations(caller.name, plugin):
                 if not (caller.has_spec() or implementation.optionalhook):
                     raise PluginError(
-                        f"There is no hook {caller.name!r}.", fix=known_names(caller.name, known)
+                        f"There is no hook {caller.name!r}.", fix=known_names(caller.name, _HOOKS)
                     )
                 if implementation.wrapper or implementation.hookwrapper:
                     raise PluginError(f"{caller.name} is a wrapper.", fix="Write a plain function.")

@@ -171,12 +171,3 @@ def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> 
         def modelgauge_run_finished(record, settings):
             my_tracker.log(settings["project"], record.run_id, record.result)
     """
-
-
-WITH_SETTINGS = (
-    "modelgauge_register_commands",
-    "modelgauge_run_started",
-    "modelgauge_item_finished",
-    "modelgauge_run_finished",
-)
-"""The hooks that take `settings`."""
