@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelgauge.config.options import TEXT
 from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.json_values import canonical_json
 from modelgauge.data.records import DatasetReference
@@ -33,7 +34,7 @@ from modelgauge.datasets.rows import (
     rows_of,
 )
 from modelgauge.datasets.versioned import Versioned
-from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.notebook import html_table
@@ -75,11 +76,7 @@ class EvaluationDataset(Versioned):
         test_cases: Iterable[AnyTestCase] = (),
         name: str | None = None,
     ) -> None:
-        if not isinstance(name, str | None):
-            raise InvalidOptionError(
-                f"name={name!r} is not a text.", fix='Give the name as a text: name="goldens".'
-            )
-        self.name = name
+        self.name = TEXT.check("name", name, or_none=True)
         self._goldens = CheckedList(self, partial(self._check, Golden, ConversationalGolden))
         self._test_cases = CheckedList(self, partial(self._check, LLMTestCase, ConversationalTestCase))
         self._goldens.extend(goldens)

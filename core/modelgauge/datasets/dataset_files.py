@@ -9,7 +9,7 @@ from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from modelgauge.config.options import one_of
+from modelgauge.config.options import TEXT, one_of
 from modelgauge.config.settings import Settings
 from modelgauge.datasets.fields import as_arguments
 from modelgauge.datasets.rows import csv_rows
@@ -149,11 +149,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
         InvalidOptionError: there is no such type, or the name is a path.
     """
     one_of(*FILE_TYPES).check("file_type", file_type)
-    name = f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}" if file_name in (None, "") else file_name
-    if not isinstance(name, str):
-        raise InvalidOptionError(
-            f"file_name={name!r} is not a text.", fix='Give the name of a file: file_name="goldens".'
-        )
+    name = TEXT.check("file_name", file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}")
     if PureWindowsPath(name).name != name:  # which knows the separators of all systems
         raise InvalidOptionError(
             f"file_name={name!r} is a path, and not the name of a file.",

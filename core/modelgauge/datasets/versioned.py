@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 from weakref import WeakSet
 
@@ -15,7 +15,7 @@ from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretS
 from modelgauge.config.settings import load_settings
 from modelgauge.datasets.dataset_files import FilePath
 from modelgauge.datasets.rows import members_of, rows_of
-from modelgauge.datasets.versions import DatasetStore, Row, Version, VersionsFolder, check_alias, no_version
+from modelgauge.datasets.versions import Row, Version, VersionsFolder, check_alias, no_version
 from modelgauge.errors import DatasetConflictError, DownloadError, SettingsError, UsageError
 from modelgauge.interfaces.arguments import explains_arguments
 
@@ -233,6 +233,10 @@ class Versioned:
         self.pulled = (alias, saved)
         PULLED.add(self)
         return saved
+
+
+DatasetStore: TypeAlias = VersionsFolder | ServedVersions
+"""A store of versions of data sets: a folder, or a served workbench."""
 
 
 def store_of(data_dir: FilePath | None = None) -> DatasetStore:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
@@ -56,19 +56,6 @@ class Version(Frozen):
     def __str__(self) -> str:
         by = f" by {self.author}" if self.author else ""
         return f"version {self.number}{by} of {self.time:%Y-%m-%d %H:%M}"
-
-
-class DatasetStore(Protocol):
-    """A store of versions of data sets: a folder, or a served workbench."""
-
-    def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty if there is no data set of this alias."""
-
-    def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
-        """Return a version and its rows; without a number, the latest version."""
-
-    def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
-        """Keep a new version, whose number is not known yet."""
 
 
 def check_alias(alias: object) -> str:

@@ -296,7 +296,7 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
             lambda one: one.save_as("csv", file_nam="x"),
             "save_as: there is no argument 'file_nam'. Did you mean",
         ),
-        (lambda one: one.save_as("csv", ".", 3), "file_name=3 is not a text"),
+        (lambda one: one.save_as("csv", ".", 3), "file_name is 3. Give a text"),
         (lambda one: one.save_as("csv", ".", "../up"), "'../up' is a path"),
         (lambda one: one.save_as("csv", ".", "..\\\\up"), "is a path"),
         (lambda one: one.save_as("csv", ".", "/up"), "'/up' is a path"),
@@ -306,7 +306,7 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
             lambda one: one.add_goldens_from_csv_file("a.csv", "q", "a"),
             r"too many positional .*Name all but file_path, input_col_name\. .* expected_output_col_name",
         ),
-        (lambda one: EvaluationDataset(name=3), "name=3 is not a text"),
+        (lambda one: EvaluationDataset(name=3), "name is 3. Give a text"),
     ],
 )
 def test_wrong_arguments_are_told_with_the_right_ones(call, told):
