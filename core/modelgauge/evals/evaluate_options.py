@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
-from modelgauge.config.options import SECONDS, YES_NO, one_of, whole_number
+from modelgauge.config.options import SECONDS, YES_NO, check_options, one_of, option, whole_number
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
@@ -24,12 +24,10 @@ _OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"
 
 @dataclass(frozen=True, slots=True)
 class _Config:
-    """Refuses flags that are neither True nor False: `"no"` would count as True."""
+    """Refuses what an option cannot be: of flags `"no"`, say, which would count as True."""
 
     def __post_init__(self) -> None:
-        for flag in fields(self):
-            if isinstance(flag.default, bool):
-                YES_NO.check(flag.name, getattr(self, flag.name))
+        check_options(self)
 
 
 @explains_arguments
@@ -44,14 +42,9 @@ class AsyncConfig(_Config):
         throttle_value: seconds between two questions to a judge.
     """
 
-    run_async: bool = True
-    max_concurrent: int | None = None
-    throttle_value: float = 0
-
-    def __post_init__(self) -> None:
-        _Config.__post_init__(self)  # no super(), which slots break
-        whole_number(1).check("max_concurrent", self.max_concurrent, or_none=True)
-        SECONDS.check("throttle_value", self.throttle_value)
+    run_async: bool = option(True, "async", YES_NO)
+    max_concurrent: int | None = option(None, "async", whole_number(1))
+    throttle_value: float = option(0, "async", SECONDS)
 
     def options(self) -> dict[str, Any]:
         """Return these settings as options of `Runner`."""
@@ -73,13 +66,9 @@ class DisplayConfig(_Config):
         display: which test cases the table lists: all, failing or passing.
     """
 
-    show_indicator: bool = True
-    print_results: bool = True
-    display: Display = "all"
-
-    def __post_init__(self) -> None:
-        _Config.__post_init__(self)
-        one_of(*get_args(Display)).check("display", self.display)
+    show_indicator: bool = option(True, "display", YES_NO)
+    print_results: bool = option(True, "display", YES_NO)
+    display: Display = option("all", "display", one_of(*get_args(Display)))  # noqa: RUF009  it makes a field
 
 
 @explains_arguments
@@ -91,7 +80,7 @@ class CacheConfig(_Config):
         use_cache: False asks the judges again, and does not store their answers.
     """
 
-    use_cache: bool = True
+    use_cache: bool = option(True, "cache", YES_NO)
 
 
 @explains_arguments
@@ -105,8 +94,8 @@ class ErrorConfig(_Config):
         skip_on_missing_params: leave out metrics that need what a case does not have, instead of raising.
     """
 
-    ignore_errors: bool = False
-    skip_on_missing_params: bool = False
+    ignore_errors: bool = option(False, "errors", YES_NO)
+    skip_on_missing_params: bool = option(False, "errors", YES_NO)
 
 
 @dataclass(frozen=True, slots=True)
