@@ -82,12 +82,6 @@ class Frozen(BaseModel):
             except ValidationError as error:
                 raise _frozen_error(error, self, name) or error from None
 
-        def __delattr__(self, name: str) -> None:
-            try:
-                super().__delattr__(name)
-            except ValidationError as error:
-                raise _frozen_error(error, self, name) or error from None
-
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Show in the signature which fields may be given by position; pydantic writes names only."""

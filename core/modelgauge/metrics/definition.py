@@ -278,7 +278,8 @@ class Unchanging:
     _is_sealed: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._is_sealed and self._is_settled(name):
+        is_setting = not name.startswith("_") and not callable(getattr(type(self), name, None))
+        if self._is_sealed and is_setting:
             own = type(self).__name__
             fix = (
                 f"What is found of a case is returned: return {_OF_SCORES[name]}."
@@ -287,14 +288,6 @@ class Unchanging:
             )
             raise AttributeError(f"A metric does not change: {own}.{name} cannot be set. {fix}")
         super().__setattr__(name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if self._is_sealed and self._is_settled(name):
-            raise AttributeError(f"A metric does not change: {type(self).__name__}.{name} cannot be deleted.")
-        super().__delattr__(name)
-
-    def _is_settled(self, name: str) -> bool:
-        return not name.startswith("_") and not callable(getattr(type(self), name, None))
 
 
 def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:

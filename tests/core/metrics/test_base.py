@@ -631,13 +631,6 @@ def test_what_is_found_of_a_case_is_returned_and_not_set():
         SetsSelf().measure(CASE)
 
 
-def test_settings_cannot_be_deleted():
-    metric = ExactMatchMetric(threshold=0.7)
-    with pytest.raises(AttributeError, match="threshold cannot be deleted"):
-        del metric.threshold
-    assert metric.threshold == 0.7
-
-
 @pytest.mark.parametrize(
     ("metric", "flag"),
     [
