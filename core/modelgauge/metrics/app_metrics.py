@@ -262,7 +262,7 @@ class ToolCorrectnessMetric(Metric):
     ) -> None:
         super().__init__(uid, **settings)
         given = () if evaluation_params is None else evaluation_params
-        self.evaluation_params = members_of(ToolCallParams, given, self.name)
+        self.evaluation_params = members_of(ToolCallParams, given, type(self).__name__)
         self.should_consider_ordering = YES_NO.check(
             "ToolCorrectnessMetric.should_consider_ordering", should_consider_ordering
         )

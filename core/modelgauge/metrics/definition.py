@@ -13,7 +13,7 @@ from functools import cache, lru_cache, partial, update_wrapper, wraps
 from numbers import Real
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
-from modelgauge.config.options import YES_NO, one_of
+from modelgauge.config.options import YES_NO, Values, one_of
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
     ArgumentError,
@@ -296,25 +296,20 @@ def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -
     Args:
         kinds: the enum, whose values are texts.
         given: its members, or their values.
-        metric: whose argument it is, for the message.
+        metric: the class whose argument it is, for the message.
         least: how many there must be.
 
     Raises:
         InvalidOptionError: it is not a list, or holds something else or too few.
     """
     known = [str(kind.value) for kind in kinds]
-    named = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
-    if named is None or len(named) < least or any(name not in known for name in named):
-        shown = (
-            repr(str(given))
-            if isinstance(given, str)
-            else repr(given if named is None else [*map(str, named)])
-        )
-        example = str(given) if given in known else known[0]
-        raise InvalidOptionError(
-            f"{metric} got evaluation_params={shown}.",
-            fix=f"Give a list of: {', '.join(known)}. For example: evaluation_params=[{example!r}].",
-        )
+    is_several = isinstance(given, Iterable) and not isinstance(given, str)
+    named = [str(name) for name in given] if is_several else given
+    example = str(given) if given in known else known[0]
+    Values(
+        f"a list of: {', '.join(known)}. For example: evaluation_params=[{example!r}]",
+        lambda names: isinstance(names, list) and len(names) >= least and set(names) <= {*known},
+    ).check(f"{metric}.evaluation_params", named)
     return tuple(map(kinds, named))
 
 

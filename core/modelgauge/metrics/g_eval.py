@@ -18,11 +18,11 @@ from concurrent.futures import Future
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, Unpack
 
 from pydantic import model_validator
 
-from modelgauge.config.options import YES_NO
+from modelgauge.config.options import TEXT, YES_NO, Values
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Score, reaches
 from modelgauge.data.prompts import SUTOptions
@@ -132,14 +132,16 @@ class GEval(JudgeMetric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(name, **settings)
-        self.criteria = _checked_criteria(criteria, name)
-        self.evaluation_steps = _checked_steps(evaluation_steps, name)
+        self.criteria = _CRITERIA.check("GEval.criteria", criteria, or_none=True)
+        no_steps = evaluation_steps in (None, [], ())
+        steps = None if no_steps else _STEP_TEXTS.check("GEval.evaluation_steps", evaluation_steps)
+        self.evaluation_steps = None if steps is None else tuple(steps)
         if not (self.criteria or "").strip() and self.evaluation_steps is None:
             raise InvalidOptionError(
                 f"'{name}' has nothing to judge by.", fix="Give criteria=…, or evaluation_steps=[…]."
             )
         params = _DEFAULT_PARAMS if evaluation_params is None else evaluation_params
-        named = members_of(LLMTestCaseParams, params, f"'{name}'", least=1)
+        named = members_of(LLMTestCaseParams, params, "GEval", least=1)
         self.required_params = tuple(parameter.value for parameter in named)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         self.logprobs = YES_NO.check("GEval.logprobs", logprobs, or_none=True)
@@ -250,27 +252,21 @@ class GEval(JudgeMetric):
         return await asked()
 
 
-def _checked_criteria(criteria: Any, name: str) -> str | None:
-    if criteria is None or isinstance(criteria, str):
-        return criteria
-    raise InvalidOptionError(
-        f"'{name}' got criteria={criteria!r}, which is not a text.",
-        fix="Say in a sentence or more what makes an output good: criteria=…. What the judge sees of a case is "
-        "evaluation_params=[…].",
-    )
-
-
-def _checked_steps(steps: Any, name: str) -> tuple[str, ...] | None:
-    """The steps, each a text that is not blank; None for no steps."""
-    if steps is None or (isinstance(steps, list | tuple) and not steps):
-        return None
-    listed = isinstance(steps, Sequence) and not isinstance(steps, str)  # its letters would be the steps
-    if not listed or not all(isinstance(step, str) and step.strip() for step in steps):
-        raise InvalidOptionError(
-            f"'{name}' got evaluation_steps={steps!r}{', which is one text' if isinstance(steps, str) else ''}.",
-            fix="Give a list with a text for each step.",
-        )
-    return tuple(steps)
+_CRITERIA = TEXT._replace(
+    wanted="a text that says what makes an output good; what the judge sees of a case is evaluation_params=[…]"
+)
+_STEP_TEXTS = Values(
+    "a list with a text for each step",
+    lambda steps: (
+        isinstance(steps, Sequence)
+        and not isinstance(steps, str)  # its letters would be the steps
+        and all(isinstance(step, str) and step.strip() for step in steps)
+    ),
+)
+_RUBRIC = Values(
+    'a list of Rubric(score_range=(0, 4), expected_outcome="…")',
+    lambda rubric: bool(rubric) and all(isinstance(band, Rubric) for band in rubric),
+)
 
 
 def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
@@ -279,11 +275,7 @@ def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
     Raises:
         InvalidOptionError: it is empty, holds something else, or two of its ranges overlap.
     """
-    if not rubric or not all(isinstance(band, Rubric) for band in rubric):
-        raise InvalidOptionError(
-            f"'{name}' got rubric={rubric!r}.",
-            fix='Give a list of Rubric(score_range=(0, 4), expected_outcome="…").',
-        )
+    _RUBRIC.check("GEval.rubric", rubric)
     ordered = sorted(rubric, key=lambda band: band.score_range)
     for lower, upper in pairwise(ordered):
         if lower.score_range[1] >= upper.score_range[0]:

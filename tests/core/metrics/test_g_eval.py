@@ -451,13 +451,13 @@ def test_scores_that_could_not_be_given_have_no_weight():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"criteria": 5}, "criteria=5, which is not a text"),
-        ({"criteria": ["INPUT"]}, r"criteria=\['INPUT'\], which is not a text"),
+        ({"criteria": 5}, "GEval.criteria is 5. Give a text"),
+        ({"criteria": ["INPUT"]}, r"criteria is \['INPUT'\]\. Give a text"),
         ({"evaluation_steps": [1, 2]}, "a text for each step"),
         ({"evaluation_steps": ["  "]}, "a text for each step"),
         ({"evaluation_steps": 5}, "a text for each step"),
-        ({"criteria": "c", "evaluation_params": "input"}, "evaluation_params='input'. Give a list"),
-        ({"criteria": "c", "evaluation_params": 5}, "evaluation_params=5. Give a list"),
+        ({"criteria": "c", "evaluation_params": "input"}, "evaluation_params is 'input'. Give a list"),
+        ({"criteria": "c", "evaluation_params": 5}, "evaluation_params is 5. Give a list"),
     ],
 )
 def test_arguments_of_a_wrong_type_are_told_by_name(arguments, told):
