@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.files.regular import bytes_of_file
 
-_ROLES = ", ".join(ChatRole)
 _EXAMPLE = '[{"role": "user", "content": "Hello"}]'
 
 
@@ -149,20 +147,12 @@ def _parts(data: Any, source: str, skipped: set[str]) -> tuple[list[Any], SUTOpt
 
 
 def _message(entry: Any, where: str, skipped: set[str]) -> ChatMessage:
-    if not isinstance(entry, dict):
-        raise InputFileError(f"{where} is not an object.", fix=f"Write messages so: {_EXAMPLE}")
-    fields = [name for name in ("content", "text") if name in entry]
+    fields = [name for name in ("content", "text") if isinstance(entry, dict) and name in entry]
     if len(fields) != 1:
-        both = "both 'content' and 'text'" if fields else "neither 'content' nor 'text'"
-        raise InputFileError(f"{where} has {both}.", fix="Give one of them, as a string.")
-    role, text = entry.get("role"), entry[fields[0]]
-    if role is None:
-        raise InputFileError(f"{where} has no role.", fix=f"Give one of {_ROLES}.")
-    if not isinstance(role, str) or role not in ChatRole.__members__:
-        raise InputFileError(f"{where} has the role {role!r:.80}.", fix=f"Use one of {_ROLES}.")
-    if not isinstance(text, str):
-        raise InputFileError(f"{where}: its '{fields[0]}' is not a string.", fix="Write the message's text.")
-    if not is_exact(text):  # JSON can spell a text that cannot be sent or stored: "\\ud800"
-        raise InputFileError(f"{where} holds half a surrogate pair.", fix="Write text that UTF-8 can hold.")
-    skipped.update(entry.keys() - {"role", "content", "text"})
-    return ChatMessage(role=ChatRole(role), text=text)
+        problem = f"{where} is not an object with either 'content' or 'text'."
+        raise InputFileError(problem, fix=f"Write messages so: {_EXAMPLE}")
+    skipped.update(entry.keys() - {"role", *fields})
+    try:
+        return ChatMessage(role=entry.get("role"), text=entry[fields[0]])
+    except InvalidDataError as error:
+        raise InputFileError(f"{where}: {error.problem}", fix=error.fix) from None
