@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modelgauge.evals.evaluate_options import DisplayConfig as DisplayConfig
     from modelgauge.evals.evaluate_options import ErrorConfig as ErrorConfig
     from modelgauge.evals.evaluation import evaluate as evaluate
-    from modelgauge.evals.hyperparameters import log_hyperparameters as log_hyperparameters
+    from modelgauge.evals.inputs import log_hyperparameters as log_hyperparameters
     from modelgauge.evals.results import EvaluationResult as EvaluationResult
     from modelgauge.evals.results import MetricData as MetricData
     from modelgauge.evals.results import TestResult as TestResult

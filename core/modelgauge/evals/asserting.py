@@ -16,8 +16,13 @@ from modelgauge.evals.apps import Judging, answered, check_app
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import judged, raise_first_of_app
 from modelgauge.evals.given_test import GivenTest
-from modelgauge.evals.hyperparameters import logged_hyperparameters
-from modelgauge.evals.inputs import AnyMetric, checked_case, checked_golden, metrics_of
+from modelgauge.evals.inputs import (
+    AnyMetric,
+    checked_case,
+    checked_golden,
+    logged_hyperparameters,
+    metrics_of,
+)
 from modelgauge.evals.results import TestResult
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing

@@ -15,12 +15,12 @@ from modelgauge.evals.apps import Judging, answered
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.given_test import GivenTest
-from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.inputs import (
     AnyMetric,
     Goldens,
     TestCases,
     given_members,
+    logged_hyperparameters,
     metrics_of,
     sampled,
 )

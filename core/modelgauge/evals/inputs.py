@@ -1,23 +1,27 @@
-"""What `evaluate` and `assert_test` are given: metrics, test cases and goldens, checked and sampled."""
+"""What `evaluate` and `assert_test` are given: metrics, test cases, goldens and hyperparameters, checked."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel
 
 from modelgauge.api import Runner
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.json_values import check_exact
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_test import item_ids, prompt_of
 from modelgauge.datasets.rows import Member
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.source import numbered, sample
-from modelgauge.errors import InvalidDataError
+from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.wording.phrases import a_class, a_thing, beginning, capitalized
+
+F = TypeVar("F", bound=Callable[[], Mapping[str, Any]])
 
 AnyMetric: TypeAlias = Metric | str
 """A metric, or its uid."""
@@ -151,3 +155,73 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
         members[item.index]
         for item in sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
     ]
+
+
+# --- hyperparameters: what the app was set to (model, prompt template, chunk size) -----------------------
+
+_logged: dict[str, Any] = {}
+"""What a test file has logged; every later run of this process records it."""
+
+
+@overload
+def log_hyperparameters(function: F) -> F: ...
+@overload
+def log_hyperparameters(**hyperparameters: Any) -> Callable[[F], F]: ...
+def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparameters: Any) -> Any:
+    """Record hyperparameters: those that a function returns, and those that are given to the decorator.
+
+        @log_hyperparameters(model="gpt-4", prompt_template="…")
+        def hyperparameters():
+            return {"temperature": 1, "chunk size": 500}
+
+    The function is called once, at its definition, so that a mistake in it shows there.
+
+    Args:
+        function: returns a dict, which may be empty; the decorated function, if there are no parentheses.
+        hyperparameters: more of them by name (model, prompt_template); the function's values replace them.
+
+    Raises:
+        DefinitionError: what is decorated is not a function.
+        InvalidDataError: the function returned no dict, or something that JSON would change.
+    """
+
+    def decorated(target: Callable[[], Any]) -> Callable[[], Any]:
+        if not callable(target):
+            raise DefinitionError(
+                f"@log_hyperparameters got {a_thing(target)}, not a function.",
+                fix="Decorate a function that returns a dict, or {} where there is nothing to add.",
+            )
+        if inspect.iscoroutinefunction(target):
+            raise DefinitionError(
+                "@log_hyperparameters got an async function, and nothing waits for it.",
+                fix="Write def, without async.",
+            )
+        _logged.update({**_checked(hyperparameters), **_checked(target())})
+        return target
+
+    return decorated if function is None else decorated(function)
+
+
+def _checked(hyperparameters: Any) -> dict[str, Any]:
+    """Hyperparameters as a record keeps them.
+
+    Raises:
+        InvalidDataError: they are no mapping, or JSON would change them.
+    """
+    if not isinstance(hyperparameters, Mapping):
+        raise InvalidDataError(
+            f"Hyperparameters are {a_thing(hyperparameters)}, not a dict.",
+            fix='Return a dict: {"temperature": 0.2}, or {} where there is nothing to add.',
+        )
+    made: dict[str, Any] = check_exact(dict(hyperparameters), "hyperparameters")
+    return made
+
+
+def logged_hyperparameters(others: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The hyperparameters that were logged in this process, with others laid over them."""
+    return {**_logged, **_checked(others or {})}
+
+
+def forget_hyperparameters() -> None:
+    """Forget what was logged: for several experiments in one process, and between tests."""
+    _logged.clear()

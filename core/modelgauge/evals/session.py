@@ -39,7 +39,7 @@ from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown, place_of
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.given_test import GivenTest
-from modelgauge.evals.hyperparameters import logged_hyperparameters
+from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
 from modelgauge.evals.session_cases import OUTSIDE, Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from modelgauge import load_record
-from modelgauge.evals.hyperparameters import forget_hyperparameters
+from modelgauge.evals.inputs import forget_hyperparameters
 
 TEST_FILE = """
 import pytest

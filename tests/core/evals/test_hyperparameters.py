@@ -2,7 +2,7 @@ import pytest
 
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.evals import log_hyperparameters
-from modelgauge.evals.hyperparameters import forget_hyperparameters, logged_hyperparameters
+from modelgauge.evals.inputs import forget_hyperparameters, logged_hyperparameters
 
 
 @pytest.fixture(autouse=True)
