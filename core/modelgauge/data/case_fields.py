@@ -76,7 +76,9 @@ class _Copied(Frozen):
         if not holds_more_than_texts(self):
             return
         try:
-            self.__pydantic_validator__.validate_python(_unfrozen(dict(self.__dict__)))
+            self.__pydantic_validator__.validate_python(
+                self.model_dump(warnings=False, serialize_as_any=True)
+            )
         except ValidationError as error:
             refused = explain(error, type(self))
             raise InvalidDataError(
@@ -243,14 +245,3 @@ def holds_more_than_texts(case: Frozen) -> bool:
         if value is not None and type(value) is not str and type(value) is not float:
             return True
     return False
-
-
-def _unfrozen(value: Any) -> Any:
-    """A value whose frozen parts are mappings, so that their fields are checked again, too."""
-    if isinstance(value, Frozen):
-        return _unfrozen(value.__dict__)
-    if isinstance(value, list):
-        return [_unfrozen(part) for part in value]
-    if type(value) is dict:
-        return {name: _unfrozen(part) for name, part in value.items()}
-    return value
