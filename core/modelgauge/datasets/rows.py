@@ -6,7 +6,7 @@ Which column is which field, and what a value means, is in `fields.py`.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -67,36 +67,7 @@ def _of_kind(table: Table, *, test_cases: bool) -> Table:
     return replace(table, columns=tuple(name for name in table.columns if name != MARK), rows=rows)
 
 
-class Reading(NamedTuple):
-    """The members that were read from a table, and what is wrong with its rows.
-
-    Args:
-        members: of the rows that could be read, in order.
-        problems: all that is wrong with the others, in order.
-        unread: how many others there are.
-        doubts: what may be wrong.
-    """
-
-    members: list[Any]
-    problems: list[InputFileError]
-    unread: int
-    doubts: list[str]
-
-    def error(self, *, is_file: bool = True) -> InputFileError:
-        """One error for all that is wrong: the first in full, and how much more there is."""
-        first, others, rows = self.problems[0], len(self.problems) - 1, self.unread - 1
-        if not others:
-            return first
-        more = (
-            f"{counted(rows, 'more row')} cannot be read either."
-            if rows
-            else f"This row has {counted(others, 'more problem')}."
-        )
-        listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
-        return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
-
-
-def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
+def read_goldens(table: Table, chosen: NamedColumns) -> "Reading":
     """Read the goldens of a table: conversational goldens if it has scenarios or turns, and no inputs.
 
     Rows that are marked as test cases are left out.
@@ -114,7 +85,7 @@ def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
     return reading
 
 
-def read_test_cases(table: Table, chosen: NamedColumns) -> Reading:
+def read_test_cases(table: Table, chosen: NamedColumns) -> "Reading":
     """Read the test cases of a table: conversational test cases if it has turns, and no inputs.
 
     Where rows are marked as test cases, the others are left out.
@@ -127,7 +98,7 @@ def read_test_cases(table: Table, chosen: NamedColumns) -> Reading:
     return _read(table, chosen, ConversationalTestCase if conversation else LLMTestCase)
 
 
-def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> Reading:
+def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> "Reading":
     unreadable = [row.problem for row in table.rows if row.problem is not None]
     if unreadable and not table.columns:  # nothing here looks like a data set
         raise unreadable[0]
@@ -135,12 +106,12 @@ def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> Reading:
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         raise _no_column(table, needed)
-    reader = _RowReader(table, columns, chosen.delimiters, kind)
+    reading = Reading(table, columns, chosen.delimiters, kind)
     for row in table.rows:
         if row.problem or not table.cells_are_text or any(value is not None for value in row.values.values()):
-            reader.read(row)  # others are blank: spreadsheets end in rows of delimiters
-    doubts = [*misspelt(table, columns, kind.model_fields), *reader.doubts()]
-    return Reading(reader.members, reader.problems, reader.unread, doubts)
+            reading.read(row)  # others are blank: spreadsheets end in rows of delimiters
+    reading.doubts = [*misspelt(table, columns, kind.model_fields), *reading.found_doubts()]
+    return reading
 
 
 def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
@@ -180,20 +151,41 @@ def _name_it(table: Table, field: str) -> str:
     return f"Say which one it is: {field}_col_name={likely!r}, say{on_command_line}."
 
 
-class _RowReader:
-    """Makes a golden or test case of each row, and keeps all that is wrong with those of which none can be made."""
+class Reading:
+    """The golden or test case of each row, and all that is wrong with those of which none can be made.
+
+    Attributes:
+        members: of the rows that could be read, in order.
+        problems: all that is wrong with the others, in order.
+        unread: how many others there are.
+        doubts: what may be wrong.
+    """
 
     def __init__(
         self, table: Table, columns: Mapping[str, str], delimiters: Mapping[str, str], kind: type[Member]
     ) -> None:
         self._table, self._columns, self._delimiters, self._kind = table, columns, delimiters, kind
-        self.members: list[Member] = []
+        self.members: list[Any] = []
         self.problems: list[InputFileError] = []
         self.unread = 0
+        self.doubts: list[str] = []
         self._split: dict[str, str] = {}
         self._skipped: dict[str, None] = {}
 
-    def doubts(self) -> Iterator[str]:
+    def error(self, *, is_file: bool = True) -> InputFileError:
+        """One error for all that is wrong: the first in full, and how much more there is."""
+        first, others, rows = self.problems[0], len(self.problems) - 1, self.unread - 1
+        if not others:
+            return first
+        more = (
+            f"{counted(rows, 'more row')} cannot be read either."
+            if rows
+            else f"This row has {counted(others, 'more problem')}."
+        )
+        listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
+        return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
+
+    def found_doubts(self) -> Iterator[str]:
         """What may be wrong with the rows that could be read."""
         for column, delimiter in self._split.items():
             yield (

@@ -134,11 +134,9 @@ def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
     reading = read_goldens(table, given)
     if holds_test_cases(table):  # of which nothing is shown, but what is wrong
         cases = read_test_cases(table, given)
-        reading = reading._replace(
-            problems=reading.problems + cases.problems,
-            unread=reading.unread + cases.unread,
-            doubts=list(dict.fromkeys([*reading.doubts, *cases.doubts])),
-        )
+        reading.problems += cases.problems
+        reading.unread += cases.unread
+        reading.doubts = list(dict.fromkeys([*reading.doubts, *cases.doubts]))
     kind = "multi-turn" if is_conversation(table, form.columns) else "single-turn"
     return EvaluationDataset(reading.members, name=table.name), reading, kind
 
