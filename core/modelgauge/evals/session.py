@@ -174,7 +174,8 @@ class Session:
 
     def begin(self) -> Begun:
         """Begin an `assert_test`; from now on its case counts."""
-        test = current_test() or OUTSIDE
+        # The test that pytest is running, such as `test_app.py::test_refunds[0] (call)`.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or OUTSIDE
         place, repeated, repeat = self._place_of(test)
         with self._lock:
             if self._process != os.getpid():
@@ -369,9 +370,3 @@ class Session:
         why = "it works by parameters, which methods of unittest.TestCase cannot have"
         fix = "Write them as functions, or as methods of a plain class."
         return [f"--repeat {self.options.repeat} did not repeat {first_few(tests, 1)}: {why}. {fix}"]
-
-
-def current_test() -> str | None:
-    """The id of the test that pytest is running: `test_app.py::test_refunds[0]`."""
-    running = os.environ.get("PYTEST_CURRENT_TEST")
-    return None if running is None else running.rpartition(" (")[0]

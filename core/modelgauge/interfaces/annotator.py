@@ -1,14 +1,14 @@
 """The interface of annotators: an expensive judgement of one prompt and completion."""
 
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
-from modelgauge.errors import DefinitionError, UnknownNameError
+from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import CalledByEngine, PromptResponseSUT, SUTCapability, capabilities_of
 
@@ -116,24 +116,6 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
                 f"'{self.uid}' asked a SUT outside a run.", fix="Call self.ask only in `async def annotate`."
             )
         return asker
-
-
-@contextmanager
-def naming_the_asker(annotator: CompletionAnnotator[Any], name: str) -> Iterator[None]:
-    """Name the annotator, and the place of the name, in the error of an unknown SUT that it asks.
-
-    Args:
-        annotator: asks it.
-        name: of its `get_suts`.
-
-    Raises:
-        UnknownNameError: the code inside raised it; the message then names the asker.
-    """
-    try:
-        yield
-    except UnknownNameError as error:
-        sut = annotator._sut_in_messages(name)  # noqa: SLF001  of this module
-        raise UnknownNameError(f"{sut}: {error.problem}", fix=error.fix) from None
 
 
 def request_of(

@@ -18,9 +18,10 @@ from modelgauge.errors import (
     IncompatibleError,
     InputFileError,
     ModelGaugeError,
+    UnknownNameError,
     UsageError,
 )
-from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
+from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
@@ -245,8 +246,11 @@ class Resolver:
         """The SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
         for name, sut in declared(annotator, "get_suts").items():
-            with naming_the_asker(annotator, name):
+            try:
                 judges[name] = self.sut(sut)
+            except UnknownNameError as error:
+                asked = annotator._sut_in_messages(name)  # noqa: SLF001  says who asks, and where the name stands
+                raise UnknownNameError(f"{asked}: {error.problem}", fix=error.fix) from None
             check_sut(judges[name])
         return judges
 
