@@ -1,9 +1,10 @@
 """The numbers of one measurement, compared between the baseline and one candidate; verdicts are in `verdicts`."""
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -25,9 +26,6 @@ from modelgauge.stats.comparisons.paired import PairedDifference, differences_of
 from modelgauge.stats.comparisons.repeats import paired_repeat_variance
 from modelgauge.stats.intervals import is_proportion, joined_clusters
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 class _Values(NamedTuple):
     """One measurement of two systems on the same items, and what is known of it.
@@ -39,9 +37,9 @@ class _Values(NamedTuple):
         declared: the lowest and the highest possible value, infinite at an open end; None if they are not known.
     """
 
-    before: "NDArray[np.float64]"
-    after: "NDArray[np.float64]"
-    clusters: "NDArray[np.int64] | None"
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    clusters: NDArray[np.int64] | None
     declared: Interval | None
 
     @property
@@ -50,7 +48,7 @@ class _Values(NamedTuple):
         low, high = self.declared or (-math.inf, math.inf)
         return (low, high) if low < high < math.inf and low > -math.inf else None
 
-    def at(self, places: "NDArray[np.bool_] | NDArray[np.int64]") -> "_Values":
+    def at(self, places: NDArray[np.bool_] | NDArray[np.int64]) -> "_Values":
         """Select the values and clusters of some items."""
         clusters = None if self.clusters is None else joined_clusters(self.clusters[places])
         return self._replace(before=self.before[places], after=self.after[places], clusters=clusters)
@@ -112,7 +110,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     )
 
 
-def _declared_range(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
+def _declared_range(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> Interval | None:
     """The range that the runs declare; (0, 1) for right and wrong if they declare none."""
     if name in items.ranges:
         return items.ranges[name]
@@ -121,8 +119,8 @@ def _declared_range(items: PairedItems, name: str, scored: "NDArray[np.bool_]") 
 
 
 def _without(
-    items: PairedItems, before: "NDArray[np.float64]", after: "NDArray[np.float64]"
-) -> "NDArray[np.bool_]":
+    items: PairedItems, before: NDArray[np.float64], after: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     """Which items were scored without this measurement: test cases of one session can have different metrics."""
     found = np.isnan(before) & np.isnan(after)
     for side in (items.before, items.after):
@@ -139,7 +137,7 @@ def _bounds(every: _Values) -> dict[str, Interval | None]:
     return {"bounds": found.bounds, "bounds_interval": None if whole else found.interval}
 
 
-def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]":
+def _difference(values: _Values, options: CompareOptions) -> dict[str, object]:
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
     found = values.paired_difference()
     means = _means(found)
@@ -170,7 +168,7 @@ def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]"
     }
 
 
-def _means(found: PairedDifference) -> "dict[str, Any]":
+def _means(found: PairedDifference) -> dict[str, Any]:
     """What a comparison and the difference of a group have in common."""
     difference = found.difference
     return {
@@ -224,19 +222,19 @@ def _margin_test(
     )
 
 
-def _repeats(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> RepeatShares | None:
+def _repeats(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> RepeatShares | None:
     sides = [repeats.get(name) for repeats in (items.before.repeats, items.after.repeats)]
     if not all(sides):
         return None
     places = np.flatnonzero(scored).tolist()
-    before, after = ([side[place] for place in places] for side in sides if side is not None)
+    before, after = ([values_of(place) for place in places] for values_of in sides if values_of is not None)
     if len(places) < 2 or not all(max(map(len, side)) > 1 for side in (before, after)):
         return None
     found = paired_repeat_variance(before, after)
     return RepeatShares(between=found.between, within=found.within)
 
 
-def _by_group(values: _Values, items: PairedItems, scored: "NDArray[np.bool_]") -> "dict[str, object]":
+def _by_group(values: _Values, items: PairedItems, scored: NDArray[np.bool_]) -> dict[str, object]:
     """The difference in each group, in the order of their names, and whether it is the same in all."""
     if items.groups is None:
         return {}

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -19,9 +19,6 @@ from modelgauge.comparison.result import (
 from modelgauge.stats.comparisons.families import holm, macro_mean
 from modelgauge.stats.comparisons.leaderboard import compare_systems
 from modelgauge.stats.intervals import CONFIDENCE, joined_clusters, normal_quantile
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def adjusted(
@@ -183,9 +180,7 @@ def _leaderboard(
     )
 
 
-def _common(
-    items: Sequence[PairedItems], name: str
-) -> "tuple[NDArray[np.float64], NDArray[np.int64] | None]":
+def _common(items: Sequence[PairedItems], name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """The values of the items that all systems have one of, (n, systems) with the baseline first, and clusters."""
     places = reduce(np.intersect1d, (paired.before.places for paired in items))
     rows = [_rows_of(places, paired.before.places) for paired in items]
@@ -200,6 +195,6 @@ def _common(
     return values[whole], joined_clusters(*labels)
 
 
-def _rows_of(places: "NDArray[np.int64]", having: "NDArray[np.int64]") -> "NDArray[np.int64]":
+def _rows_of(places: NDArray[np.int64], having: NDArray[np.int64]) -> NDArray[np.int64]:
     order = np.argsort(having)
     return order[np.searchsorted(having, places, sorter=order)]

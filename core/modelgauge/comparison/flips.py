@@ -5,18 +5,15 @@ Only places are held; the records of items are read one by one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import FlippedItem
 from modelgauge.data.annotations import completions_of
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Flips:
         for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
             yield self._flipped(at, baseline, candidate, won=bool(gains[at] > 0))
 
-    def _gains(self) -> "NDArray[np.float64]":
+    def _gains(self) -> NDArray[np.float64]:
         """By how much the candidate is better on each item; NaN where a value is missing."""
         of = self.measurement
         gains = self.paired.after.values[of] - self.paired.before.values[of]

@@ -128,8 +128,8 @@ def test_repeats_are_means_whose_noise_is_told_apart():
     sides = [(generator.random((40, 5)) < generator.random((40, 1))).astype(float).tolist() for _ in range(2)]
     means = [[float(np.mean(one)) for one in side] for side in sides]
     repeats = {
-        "before": {"repeats": {"accuracy": sides[0]}},
-        "after": {"repeats": {"accuracy": sides[1]}},
+        "before": {"repeats": {"accuracy": sides[0].__getitem__}},
+        "after": {"repeats": {"accuracy": sides[1].__getitem__}},
     }
     row = compared(*means, **repeats)
     assert (row.p_kind, row.repeats.within) == (
@@ -138,9 +138,9 @@ def test_repeats_are_means_whose_noise_is_told_apart():
     )
     spread = np.var(np.subtract(means[1], means[0]), ddof=1)
     assert row.repeats.between + row.repeats.within / 5 == pytest.approx(spread)
-    means[0][3], repeats["before"]["repeats"]["accuracy"][3] = math.nan, []
+    means[0][3], sides[0][3] = math.nan, []
     assert compared(*means, **repeats).repeats.within != row.repeats.within
-    once = {**repeats, "after": {"repeats": {"accuracy": [[mean] for mean in means[1]]}}}
+    once = {**repeats, "after": {"repeats": {"accuracy": [[mean] for mean in means[1]].__getitem__}}}
     assert compared(*means, **once).repeats is None
 
 

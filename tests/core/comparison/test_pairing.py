@@ -159,7 +159,7 @@ def test_repeats_are_given_where_values_are_their_means():
     before = record("a", item(0, 0.5, repeat_measurements=repeated), item(1, None), repeats=2)
     after = record("b", item(0, 1.0), item(1, 1.0))
     items = pair(before, after)
-    assert [list(repeat) for repeat in items.before.repeats["right"]] == [[0, 1], []]
+    assert [list(items.before.repeats["right"](place)) for place in (0, 1)] == [[0, 1], []]
     assert items.after.repeats == {}
 
 

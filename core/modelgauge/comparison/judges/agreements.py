@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
@@ -23,9 +24,6 @@ from modelgauge.stats.agreement import (
     raw_agreement,
     statistic_of,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Interval = tuple[FiniteFloat, FiniteFloat]
 LabelKind = Literal["binary", "grades", "numbers"]
@@ -192,8 +190,8 @@ def _pairs(ratings: Ratings, judges: int) -> Iterator[Ratings]:
 
 
 def _mean_of_pairs(
-    statistic: Statistic, judges: int, ratings: Ratings, times: "NDArray[np.float64]"
-) -> "NDArray[np.float64]":
+    statistic: Statistic, judges: int, ratings: Ratings, times: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The mean of a coefficient over judges and raters, weighted by the answers that both labelled."""
     pairs = [*_pairs(ratings, judges)]
     values = np.array([statistic(pair, times) for pair in pairs])

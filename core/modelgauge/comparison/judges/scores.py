@@ -1,18 +1,16 @@
 """What people would have scored: the scores of a judge, corrected by the labels of a random sample."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.correction import CorrectedMean, prediction_powered_mean, rogan_gladen
 from modelgauge.stats.intervals import mean_error, t_interval, wilson_interval
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Interval = tuple[FiniteFloat, FiniteFloat]
 
@@ -58,10 +56,10 @@ class LabelledScores(NamedTuple):
         binary: whether labels and scores are 0 or 1, or means of these by raters or by a panel of judges.
     """
 
-    people: "NDArray[np.float64]"
-    judged: "NDArray[np.float64]"
-    unlabelled: "NDArray[np.float64]"
-    missing: "NDArray[np.float64]"
+    people: NDArray[np.float64]
+    judged: NDArray[np.float64]
+    unlabelled: NDArray[np.float64]
+    missing: NDArray[np.float64]
     binary: bool
 
 
@@ -80,7 +78,7 @@ def score_estimates(scores: LabelledScores) -> tuple[ScoreEstimate, ...]:
     return tuple([*found, _rogan_gladen(scores)] if scores.binary else found)
 
 
-def _of_people(people: "NDArray[np.float64]") -> ScoreEstimate:
+def _of_people(people: NDArray[np.float64]) -> ScoreEstimate:
     n = len(people)
     if not n:
         return ScoreEstimate(method="people", n=0, why_not="No item has a label.")

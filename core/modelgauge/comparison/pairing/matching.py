@@ -1,17 +1,14 @@
 """Which items of two runs are the same item: the key by which they are paired, and the pairs."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from modelgauge.comparison.pairing.item_columns import ABSENT
-from modelgauge.comparison.pairing.side import Side
+from modelgauge.comparison.pairing.side import ABSENT, Side
 from modelgauge.data.results import Sample
 from modelgauge.errors import RecordError
 from modelgauge.wording.phrases import counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 KEYS = {"id": "id", "source": "source id", "name": "name", "input": "input"}
 """What items are paired by, and what messages call it: the first that pairs any, and is unique on both sides."""
@@ -27,8 +24,8 @@ class Pairing(NamedTuple):
     """
 
     matched_by: str
-    baseline: "NDArray[np.int64]"
-    candidate: "NDArray[np.int64]"
+    baseline: NDArray[np.int64]
+    candidate: NDArray[np.int64]
 
 
 def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairing:
@@ -62,8 +59,8 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
 
 
 def _equal_places(
-    baseline: "NDArray[np.int64]", candidate: "NDArray[np.int64]"
-) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    baseline: NDArray[np.int64], candidate: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The places of equal keys, in the baseline's order."""
     common, first, second = np.intersect1d(baseline, candidate, return_indices=True)
     held = common != ABSENT
@@ -72,7 +69,7 @@ def _equal_places(
     return first[order], second[order]
 
 
-def _place_of_duplicate(keys: "NDArray[np.int64]") -> int | None:
+def _place_of_duplicate(keys: NDArray[np.int64]) -> int | None:
     """The place of an item that shares its key with another; None if there is none."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

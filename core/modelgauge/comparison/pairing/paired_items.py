@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import Direction
 from modelgauge.runs.recorded_run import RecordedRun
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
 ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
 """Reads the records of a run's items at these places, in their order."""
+
+
+ReadRepeats = Callable[[int], Sequence[float]]
+"""Gives the values of a measurement in all repeats of the item at a place among the paired; none if it failed."""
 
 
 def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
@@ -30,17 +31,17 @@ class PairedSide:
     Args:
         places: (n,) the place of each item among those of the run, from which its record is read.
         values: each measurement by name, (n,) with NaN where the item failed or lacks it.
-        repeats: where prompts were asked several times, and values are means: for each measurement the values of the
-            repeats of each item, (n, R_i); empty for an item that failed.
+        repeats: where prompts were asked several times, and values are means: what gives those of the repeats, for
+            each measurement.
         failed: (n,) whether each item failed; it may have values all the same.
         read: reads records of the run.
         run: the run; None if it is not available.
     """
 
-    places: "NDArray[np.int64]"
-    values: "Mapping[str, NDArray[np.float64]]"
-    repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-    failed: "NDArray[np.bool_] | None" = None
+    places: NDArray[np.int64]
+    values: Mapping[str, NDArray[np.float64]]
+    repeats: Mapping[str, ReadRepeats] = field(default_factory=dict)
+    failed: NDArray[np.bool_] | None = None
     read: ReadItems = no_items
     run: RecordedRun | None = None
 
@@ -70,7 +71,7 @@ class PairedItems:
     n_only_candidate: int
     before: PairedSide
     after: PairedSide
-    clusters: "NDArray[np.int64] | None" = None
+    clusters: NDArray[np.int64] | None = None
     groups: Sequence[str] | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
@@ -21,9 +21,6 @@ from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.wording.phrases import counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +259,7 @@ class _Pair:
         def named(name: str) -> str:
             return name if reduction is None else f"{name}.{reduction}"
 
-        def side(side: Side, places: "NDArray[np.int64]") -> PairedSide:
+        def side(side: Side, places: NDArray[np.int64]) -> PairedSide:
             return PairedSide(
                 places,
                 {named(name): side.values(name)[places] for name in side.names},
@@ -288,7 +285,7 @@ class _Pair:
         )
 
 
-def _clusters(*sides: "tuple[Side, NDArray[np.int64]]") -> "NDArray[np.int64] | None":
+def _clusters(*sides: tuple[Side, NDArray[np.int64]]) -> NDArray[np.int64] | None:
     """The clusters of paired items, those of either run, numbered in the order of the items."""
     codes = joined_clusters(
         *(None if side.clusters is None else side.clusters[places] for side, places in sides)

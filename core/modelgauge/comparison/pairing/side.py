@@ -1,26 +1,189 @@
-"""`Side`: one run of a comparison, whose items are read once, into columns; single records are read by their places."""
+"""One run of a comparison: `Side`, whose items are read once, into `ItemColumns`; single records by their places.
 
+Of texts the columns hold hashes.
+"""
+
+import json
 from array import array
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from modelgauge.comparison.pairing.item_columns import ItemColumns, RepeatsOfItems
+from modelgauge.comparison.pairing.paired_items import ReadRepeats
 from modelgauge.data.base import items_of
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.item_records import ItemRecord, item_from_json
-from modelgauge.engine.items.source import fields_of
-from modelgauge.engine.run_files.folder import RunFolder, records_at, whole_lines
+from modelgauge.data.records import TestRecord
+from modelgauge.data.responses import hashable
+from modelgauge.data.results import GIVEN
+from modelgauge.engine.items.measurement_columns import MeasurementColumns
+from modelgauge.engine.items.source import field_of_context, fields_of
+from modelgauge.engine.run_files.folder import records_at, whole_lines
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.wording.did_you_mean import did_you_mean
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 _READ = {"kind", "index", "test_item", "measurements", "binary", "repeat_measurements"}
+ABSENT = 0
+"""The hash of a key that an item does not have."""
+
+_MOST = 2**63  # as many items as an index of 64 bits holds
+_UNJUDGED = ("comments", "tags", "source_file")  # notes in a golden
+_OF_AN_ANSWER = (*RUNTIME_FIELDS, "turns")  # in a test case whose answer was given
+
+
+class ItemColumns:
+    """The items of a run, one row for each in the order in which they are added.
+
+    Args:
+        record: of the run.
+        match: a field of the items' contexts by which items are paired; None for none.
+        group: the field by whose values items form groups; None for none.
+
+    Attributes:
+        index: the place of each item in the test.
+        failed: 1 for an item that failed.
+        keys: hashes of what items can be paired by: "id", "source", "name", "input" (the prompts without options),
+            and "field" (that of `match`); `ABSENT` where an item does not have it.
+        targets: hashes of the contexts, which answers are judged by.
+        questions: hashes of the prompts with their options; empty if no SUT was asked.
+        clusters: hashes of the field by which the run's items form clusters; empty if it names none.
+        groups: for each item the number of its group in `group_names`; empty without `group`.
+        measurements: by name.
+        repeats: the values in all repeats, by measurement; empty if prompts were asked once.
+    """
+
+    def __init__(self, record: TestRecord, match: str | None = None, group: str | None = None) -> None:
+        self._is_given = record.sut_uid == GIVEN
+        self._match, self._group, self._cluster = match, group, record.cluster
+        self._over = record.sut_options
+        self._ignored = (*_UNJUDGED, *(_OF_AN_ANSWER if self._is_given else ()))
+        self.index, self.failed = array("q"), array("b")
+        self._ids, self._sources, self._names, self._inputs = (array("q") for _ in range(4))
+        self.keys = {"id": self._ids, "source": self._sources, "name": self._names, "input": self._inputs}
+        self.keys["field"] = array("q")
+        self.targets, self.questions, self.clusters = array("q"), array("q"), array("q")
+        self.groups = array("q")
+        self.group_names: dict[str, int] = {}
+        self.measurements = MeasurementColumns({})
+        self.repeats: dict[str, RepeatedValues] = {}
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Add an item.
+
+        Args:
+            line: the JSON of its record.
+
+        Raises:
+            LookupError, TypeError, AttributeError: it is not the JSON of a record as it is written; nothing is added.
+        """
+        index, item, measurements = line["index"], line["test_item"], line["measurements"]
+        repeats, binary = line.get("repeat_measurements", ()), line["binary"]
+        for values in (measurements, *repeats):
+            for number in values.values():
+                if type(number) is not float:
+                    raise TypeError(number)
+        if (
+            type(index) is not int
+            or not 0 <= index < _MOST
+            or type(item["id"]) is not str
+            or type(binary) not in (list, tuple)
+        ):
+            raise TypeError(index)
+        prompts = item["prompts"][:1] if self._is_given else item["prompts"]
+        context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
+        is_case = type(context) is dict and ("input" in context or "turns" in context)
+        asked = hash(tuple([_question_of(prompt["prompt"]) for prompt in prompts]))
+        sources = [prompt["source_id"] for prompt in prompts]
+        judged_by = hashable(self._judged_by(context) if is_case else context)
+        if len(prompts) > 1:
+            judged_by = (judged_by, *[hashable(prompt["context"]) for prompt in prompts])
+
+        self.index.append(index)
+        self.failed.append(line["kind"] != "item")
+        self._ids.append(hash(item["id"]))
+        self._sources.append(ABSENT if self._is_given or None in sources else hash(tuple(sources)))
+        self._names.append(_hash_of(context.get("name")) if is_case else ABSENT)
+        self._inputs.append(asked)
+        if self._match is not None:
+            self.keys["field"].append(_hash_of(field_of_context(context, self._match)))
+        self.targets.append(hash(judged_by))
+        if not self._is_given:
+            self.questions.append(self._question(asked, prompts))
+        if self._cluster is not None:
+            value = field_of_context(context, self._cluster)
+            self.clusters.append(hash(("alone", index)) if value is None else _hash_of(value))
+        if self._group is not None:
+            group = _group_name(field_of_context(context, self._group))
+            self.groups.append(self.group_names.setdefault(group, len(self.group_names)))
+        for name in {name: None for values in repeats for name in values}:
+            values = [repeat[name] for repeat in repeats if name in repeat]
+            self.repeats.setdefault(name, RepeatedValues()).add(len(self.index) - 1, values)
+        self.measurements.add(index, measurements, binary)
+
+    def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """The references of a golden or test case for a good answer."""
+        return {
+            name: value for name, value in case.items() if value is not None and name not in self._ignored
+        }
+
+    def _question(self, asked: int, prompts: Sequence[Mapping[str, Any]]) -> int:
+        """The hash of prompts with the options that they were asked with, beside those of the run."""
+        own = [prompt["prompt"]["options"] for prompt in prompts if "options" in prompt["prompt"]]
+        if not own:
+            return asked
+        over = {name: value for name, value in self._over.items() if value is not None}
+        laid_over = [
+            {name: value for name, value in {**options, **over}.items() if value is not None}
+            for options in own
+        ]
+        return asked if all(options == over for options in laid_over) else hash((asked, hashable(laid_over)))
+
+
+class RepeatedValues:
+    """The values of a measurement in all repeats of the items, in one row for each item."""
+
+    def __init__(self) -> None:
+        self._values = array("d")
+        self._ends = array("q")  # of the values of each row
+
+    def add(self, row: int, values: Iterable[float]) -> None:
+        """Add the values of a row; the rows before it that were not added have none."""
+        self._ends.extend([len(self._values)] * (row - len(self._ends)))
+        self._values.extend(values)
+        self._ends.append(len(self._values))
+
+    def of_items(self, rows: NDArray[np.int64]) -> ReadRepeats:
+        """What gives the values of the item at a place among those in these rows."""
+        return lambda place: self._of_row(int(rows[place]))
+
+    def _of_row(self, row: int) -> "array[float]":
+        if row >= len(self._ends):
+            return array("d")
+        return self._values[self._ends[row - 1] if row else 0 : self._ends[row]]
+
+
+def _question_of(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
+    if "messages" in prompt:
+        return tuple([(message["role"], message["text"]) for message in prompt["messages"]])
+    text: str = prompt["text"]
+    return text
+
+
+def _group_name(value: object) -> str:
+    """The name of the group of items with a value; "" where there is none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value) if type(value) is int else json.dumps(value, sort_keys=True)  # which takes its time
+
+
+def _hash_of(value: object) -> int:
+    """The hash of a JSON value; `ABSENT` where there is none."""
+    return ABSENT if value is None else hash(("value", hashable(value)))  # the hash of 0 and "" is 0
 
 
 class Side:
@@ -74,23 +237,23 @@ class Side:
         """(0, 1) for each measurement whose values were all given as bool."""
         return self._columns.measurements.ranges()
 
-    def keys(self, name: str) -> "NDArray[np.int64]":
+    def keys(self, name: str) -> NDArray[np.int64]:
         """Hashes of what items can be paired by, (n,): see `ItemColumns.keys`."""
         return self._of_rows(self._columns.keys[name])
 
-    def values(self, name: str) -> "NDArray[np.float64]":
+    def values(self, name: str) -> NDArray[np.float64]:
         """A measurement of the items, (n,); NaN where an item does not have it."""
         values: NDArray[np.float64] = self._columns.measurements.values(name)[self._rows]
         return values
 
-    def repeats(self, places: "NDArray[np.int64]") -> dict[str, RepeatsOfItems]:
-        """For each measurement its values in all repeats of some items; empty if prompts were asked once.
+    def repeats(self, places: NDArray[np.int64]) -> dict[str, ReadRepeats]:
+        """For each measurement what gives its values in all repeats of an item; empty if prompts were asked once.
 
         Args:
             places: of the items among those of this run.
         """
         rows = self._rows[places]
-        return {name: RepeatsOfItems(held, rows) for name, held in self._columns.repeats.items()}
+        return {name: held.of_items(rows) for name, held in self._columns.repeats.items()}
 
     def read(self, places: Iterable[int]) -> Iterator[ItemRecord]:
         """The records of some items.
@@ -125,7 +288,7 @@ class Side:
             fix=f"{did_you_mean(field, known)}Its fields are: {items_of(known)}{others}.",
         )
 
-    def _of_rows(self, column: "array[int]") -> "NDArray[Any]":
+    def _of_rows(self, column: "array[int]") -> NDArray[Any]:
         held: NDArray[Any] = np.frombuffer(column, dtype=column.typecode)[self._rows]
         return held
 
@@ -136,17 +299,13 @@ def _add_items(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
         for number, item in enumerate(run.record.iter_items()):
             columns.add(item.model_dump(mode="json", include=_READ))
             yield number
-    else:
-        yield from _added_lines(run.folder, columns)
-
-
-def _added_lines(folder: RunFolder, columns: ItemColumns) -> Iterator[int]:
-    offset = 0
-    for number, line in enumerate(whole_lines(folder.journal), start=1):
+        return
+    offset, journal = 0, run.folder.journal
+    for number, line in enumerate(whole_lines(journal), start=1):
         try:  # the quick way, which validates no answers
             columns.add(from_json(line, allow_inf_nan=False))
         except (LookupError, TypeError, AttributeError, ValueError):
-            item = item_from_json(line, f"{folder.journal}, line {number}")  # says what is wrong
+            item = item_from_json(line, f"{journal}, line {number}")  # says what is wrong
             columns.add(item.model_dump(mode="json", include=_READ))
         yield offset
         offset += len(line)

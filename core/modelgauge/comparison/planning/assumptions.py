@@ -6,9 +6,10 @@ Nothing is computed from them here; see `plan`.
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given, chosen_measurements, named_run
@@ -22,9 +23,6 @@ from modelgauge.stats.comparisons.designs import design_effect, difference_stdde
 from modelgauge.stats.comparisons.paired import correlation
 from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_variance
 from modelgauge.wording.phrases import counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Runs of other tests say how much systems vary, too.
 _ALLOWED = tuple(kind for kind in ALLOWED if kind != "test")
@@ -219,7 +217,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
             fix="Give runs on the same items, or plan with --rate or --stddev.",
         )
     repeats = [
-        [held[name][place] for place in both.tolist()]
+        [held[name](place) for place in both.tolist()]
         for held in (items.before.repeats, items.after.repeats)
         if name in held
     ]
@@ -238,7 +236,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
     )
 
 
-def _variation(values: "NDArray[np.float64]", repeats: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
+def _variation(values: NDArray[np.float64], repeats: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
     """The fields of `Assumptions` that say how much two systems vary over the same items."""
     before, after = values
     paired, separate, within = (
@@ -265,7 +263,7 @@ def _variation(values: "NDArray[np.float64]", repeats: Sequence[Sequence[Sequenc
 
 
 def _design_effect(
-    differences: "NDArray[np.float64]", clusters: "NDArray[np.int64] | None", places: "NDArray[np.int64]"
+    differences: NDArray[np.float64], clusters: NDArray[np.int64] | None, places: NDArray[np.int64]
 ) -> float:
     """By how much the clusters of the runs' items multiply the variance of the differences."""
     if clusters is None:
