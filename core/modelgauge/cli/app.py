@@ -148,6 +148,11 @@ class App:
         """Print a text to stderr, apart from the output on stdout that programs read."""
         click.echo(visible(self.redact(text)), err=True)
 
+    def fail(self, text: str, exit_code: int = 1) -> None:
+        """Print a text to stderr, and let the command end with an exit code, unless it has another already."""
+        self.note(text)
+        self.exit_code = self.exit_code or exit_code
+
     def show_json(self, value: object) -> None:
         """Print one JSON object to stdout.
 

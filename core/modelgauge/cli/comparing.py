@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import declared_options, together
-from modelgauge.cli.program import FAILED
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
@@ -98,16 +97,9 @@ def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict
 
 def show_failed_gates(app: App, outcomes: Sequence[GateOutcome]) -> None:
     """Print a line for each failed gate, and set the exit code."""
-    failed = [outcome for outcome in outcomes if not outcome.passed]
-    for outcome in failed:
-        app.note(
-            one_line(
-                f"Failed: {outcome.gate}: {outcome.test}, {outcome.measurement}: {outcome.why}",
-                _MOST_OF_A_LINE,
-            )
-        )
-    if failed:
-        app.exit_code = app.exit_code or FAILED
+    for outcome in outcomes:
+        if not outcome.passed:
+            app.fail(one_line(f"Failed: {outcome.about}: {outcome.why}", _MOST_OF_A_LINE))
 
 
 def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_command: str = "") -> None:
@@ -119,8 +111,8 @@ def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_co
         flips: how many of each measurement and candidate.
         next_command: what shows more.
     """
+    from modelgauge.reports.comparisons.exports import without_commands
     from modelgauge.reports.comparisons.flips import render_flips
-    from modelgauge.reports.comparisons.github import without_commands
     from modelgauge.reports.comparisons.report import render
 
     style = Style.of(sys.stdout)
@@ -137,7 +129,7 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
     Raises:
         InputFileError: the file of the page cannot be written.
     """
-    from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
+    from modelgauge.reports.comparisons.exports import annotations, markdown, without_commands
 
     for line in annotations(outcomes, app.redact):
         click.echo(line)
@@ -347,5 +339,5 @@ class BaselineCheck:
                 show_comparison(self._app, self._comparison, next_command=f"{runs} --open")
         show_failed_gates(self._app, self._outcomes)
         if self._error is not None:
-            self._app.note(f"Error: not compared with the baseline: {self._error.problem}\n{self._error.fix}")
-            self._app.exit_code = self._app.exit_code or self._error.exit_code
+            why = f"not compared with the baseline: {self._error.problem}\n{self._error.fix}"
+            self._app.fail(f"Error: {why}", self._error.exit_code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.program import FAILED, imported
+from modelgauge.cli.program import imported
 from modelgauge.errors import ModelGaugeError
 
 if TYPE_CHECKING:
@@ -72,11 +72,8 @@ class ThresholdCheck:
 
     def show(self) -> None:
         """Print which results do not reach their thresholds, and set the exit code."""
-        failed = [outcome for outcome in self._outcomes if not outcome.passed]
-        for outcome in failed:
-            self._app.note(f"Failed: {outcome.test} on {outcome.sut}: {outcome.why}.")
-        if failed:
-            self._app.exit_code = self._app.exit_code or FAILED
+        for outcome in self._outcomes:
+            if not outcome.passed:
+                self._app.fail(f"Failed: {outcome.test} on {outcome.sut}: {outcome.why}.")
         if self._error is not None:
-            self._app.note(f"Error: {self._error.problem}\n{self._error.fix}")
-            self._app.exit_code = self._app.exit_code or self._error.exit_code
+            self._app.fail(f"Error: {self._error.problem}\n{self._error.fix}", self._error.exit_code)

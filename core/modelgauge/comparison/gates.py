@@ -31,6 +31,11 @@ class GateOutcome(Frozen):
     passed: bool
     why: Text
 
+    @property
+    def about(self) -> str:
+        """The gate, and what it judges."""
+        return f"{self.gate}: {self.test}, {self.measurement}"
+
     @classmethod
     def of(cls, gate: str, row: MeasurementComparison | MacroComparison, why: str, *, passed: bool) -> Self:
         """What a gate says of a row of a comparison; a mean over tests stands under their number."""

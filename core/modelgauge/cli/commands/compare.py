@@ -100,8 +100,7 @@ def compare(
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
-    from modelgauge.reports.comparisons.as_json import comparison_as_json
-    from modelgauge.reports.comparisons.junit import junit_xml
+    from modelgauge.reports.comparisons.exports import comparison_as_json, junit_xml
 
     if output_format != FORMATS[0] and (flips or app.as_json):
         raise click.UsageError(f"--format {output_format} goes with neither --flips nor --json.")

@@ -163,7 +163,7 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
         is_finding=row.verdict != "cannot_tell",
         other={
             _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
-            head: _values(row, arrow),
+            head: values_text(row, arrow),
             "won/lost/equal": f"{row.wins:,}/{row.losses:,}/{row.ties:,}",
             "worst to best": unit_of(row.value_range).between(row.bounds, row.stderr) if missing else "",
         },
@@ -174,7 +174,7 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
             place=place,
             group=f"{group.group} ({group.n_paired:,})",
             row=group,
-            other={head: _values(group, arrow)},
+            other={head: values_text(group, arrow)},
         )
 
 
@@ -199,7 +199,8 @@ def _values_head(comparison: Comparison, arrow: str) -> str:
     return arrow.join(labels if short else _SIDES)
 
 
-def _values(row: MeasurementComparison | GroupDifference, arrow: str) -> str:
+def values_text(row: MeasurementComparison | GroupDifference, arrow: str) -> str:
+    """The values of both systems, with an arrow between them."""
     values = row.baseline_value, row.candidate_value
     return arrow.join(figure(value, row.stderr) for value in values if value is not None)
 
@@ -213,10 +214,17 @@ def ranks(system: RankedSystem) -> str:
     return f"{best}" if best == worst else f"{best} to {worst}"
 
 
-def letters(board: LeaderboardTable, system: str) -> str:
-    """Return the letters of a system's groups of two or more; systems with the same letter are indistinguishable."""
+def leaderboard_rows(board: LeaderboardTable) -> Iterator[tuple[str, str, str, str]]:
+    """For each system its ranks, label and value, and the letters of its groups of two or more.
+
+    Systems with the same letter are indistinguishable.
+    """
+    values = [system.value for system in board.systems]
+    error = (max(values) - min(values)) / 10
     several = [group for group in board.groups if len(group) > 1]
-    return " ".join(_letter(place) for place, group in enumerate(several) if system in group)
+    for system, value in zip(board.systems, values, strict=True):
+        own = [_letter(place) for place, group in enumerate(several) if system.system in group]
+        yield ranks(system), system.system, figure(value, error), " ".join(own)
 
 
 def _letter(place: int) -> str:

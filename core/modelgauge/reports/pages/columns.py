@@ -1,8 +1,10 @@
 """Columns of items that grow row by row without holding the rows: compressed lists of JSON, and labels."""
 
 import base64
+import math
 import zlib
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +40,11 @@ def packed(value: Any) -> str:
     only = Packed()
     only.add(to_json(value))
     return only.text()
+
+
+def json_numbers(values: Iterable[float]) -> list[float | None]:
+    """The values of a column as JSON; None where there is none."""
+    return [value if math.isfinite(value) else None for value in values]
 
 
 @dataclass(slots=True)

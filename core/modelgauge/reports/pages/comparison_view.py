@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import between, figure, p_phrase, uncertainty
@@ -10,12 +11,13 @@ from modelgauge.reports.comparisons.difference_tables import (
     DifferenceLine,
     DifferenceTable,
     difference_tables,
-    letters,
+    leaderboard_rows,
     ranks,
 )
 from modelgauge.reports.comparisons.report import answers, facts, question
 from modelgauge.reports.comparisons.words import Unit, listed
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
+from modelgauge.reports.pages.columns import json_numbers, packed
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.phrases import counted
 
@@ -25,6 +27,7 @@ _WIDE = 240
 _MOST_TESTS = 3  # that are named of the runs that are not compared
 _SHORT = 14  # characters of a system's name that fit over a half of a chart
 _NO_CELL = {"value": "", "chart": "", "run": None}
+_SIGNS = {"higher": 1, "lower": -1, None: 0}
 _LOOKS = {True: "told", False: "untold", None: "untested"}
 
 
@@ -199,28 +202,19 @@ def _cell(estimate: Estimate, run: int | None, axis: Axis) -> dict[str, Any]:
     interval = (
         f", 95 % interval {between(estimate.interval, uncertainty(estimate))}" if estimate.interval else ""
     )
-    value = figure(estimate.value, uncertainty(estimate) or None)
+    value = figure(estimate.value, uncertainty(estimate))
     chart = interval_bar(axis, estimate.value, estimate.interval, label=f"{value}{interval}")
     return {"value": value, "chart": chart, "run": run}
 
 
 def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
-    values = [system.value for system in board.systems]
-    error = (max(values) - min(values)) / 10
+    names = ("ranks", "system", "value", "letters")
     return {
         "test": board.test,
         "measurement": board.measurement,
         "n": f"{board.n:,}",
         "overlap": any(len(group) > 1 for group in board.groups),
-        "rows": [
-            {
-                "ranks": ranks(system),
-                "system": system.system,
-                "value": figure(system.value, error),
-                "letters": letters(board, system.system),
-            }
-            for system in board.systems
-        ],
+        "rows": [dict(zip(names, row, strict=True)) for row in leaderboard_rows(board)],
     }
 
 
@@ -240,3 +234,38 @@ def _comparison_views(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
                 if len({getattr(row, name) for row in rows}) > 1
             ]
             yield {"place": place, "name": " · ".join(several) or row.measurement, "runs": sides}
+
+
+def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, str]]:
+    """For each comparison whose runs are on the page a named block: base64 of gzipped JSON for `compared_items.js`.
+
+    Args:
+        comparison: with its items.
+        runs: all of the page, in their order.
+    """
+    numbers = {id(run): number for number, run in enumerate(runs)}
+    for place, (row, pair) in enumerate(zip(comparison.comparisons, comparison.paired, strict=False)):
+        of_test = {
+            id(other): other
+            for other in (pair, *comparison.paired)
+            if other.test == pair.test and {id(other.before.run), id(other.after.run)} <= numbers.keys()
+        }
+        if id(pair) in of_test:
+            data = {
+                "measurement": row.measurement,
+                "sign": _SIGNS[row.direction],
+                "sides": list(_sides([*of_test.values()], comparison.baseline.label, numbers)),
+                "before": json_numbers(pair.before.values[row.measurement].tolist()),
+                "after": json_numbers(pair.after.values[row.measurement].tolist()),
+            }
+            yield f"compare-{place}", packed(data)
+
+
+def _sides(pairs: Sequence[PairedItems], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
+    """The baseline, the candidate and the other candidates: for each pair of items the place in their runs, or -1."""
+    items = pairs[0].before.places.tolist()
+    yield {"label": baseline, "run": str(numbers[id(pairs[0].before.run)]), "places": items}
+    for pair in pairs:
+        own = dict(zip(pair.before.places.tolist(), pair.after.places.tolist(), strict=True))
+        run = str(numbers[id(pair.after.run)])
+        yield {"label": pair.candidate, "run": run, "places": [own.get(item, -1) for item in items]}

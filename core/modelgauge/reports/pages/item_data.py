@@ -30,7 +30,7 @@ from modelgauge.reports.pages.classes import (
     classified,
     ending_of,
 )
-from modelgauge.reports.pages.columns import Labels, Packed, packed
+from modelgauge.reports.pages.columns import Labels, Packed, json_numbers, packed
 
 PART = 100
 """Items whose records are compressed together."""
@@ -201,8 +201,8 @@ class ItemTable:
                 **self._failed.data(self.number),
                 "titles": [f"{error_type} at {stage}" for stage, _, error_type, _ in self.failures],
             },
-            "measured": {name: _numbers(values) for name, values in self.measured.items()},
-            "used": {name: _numbers(values) for name, values in self.used.items()},
+            "measured": {name: json_numbers(values) for name, values in self.measured.items()},
+            "used": {name: json_numbers(values) for name, values in self.used.items()},
             "facets": {name: labels.data(self.number) for name, labels in self.facets.items()},
         }
         yield "rows", packed(rows)
@@ -286,11 +286,6 @@ def read_line(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:
         line = item_from_json(line, "A line of the journal").model_dump_json().encode()
         record = from_json(line)
         return line, Row.of(record), record
-
-
-def _numbers(values: "array[float]") -> list[float | None]:
-    """The values of a column as JSON."""
-    return [value if math.isfinite(value) else None for value in values]
 
 
 def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:

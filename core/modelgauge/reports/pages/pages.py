@@ -9,8 +9,7 @@ from modelgauge.comparison.named_runs import Given, named_runs
 from modelgauge.comparison.result import Comparison
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import ModelGaugeError
-from modelgauge.reports.pages.comparison_data import comparison_blocks
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
 from modelgauge.reports.pages.run_page import write_runs, writing
 from modelgauge.runs.recorded_run import RecordedRun
 

@@ -252,7 +252,7 @@ def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
 def _in_words(estimate: Estimate) -> str:
     """A value, with its interval."""
     interval = f" ({between(estimate.interval, uncertainty(estimate))})" if estimate.interval else ""
-    return f"{figure(estimate.value, uncertainty(estimate) or None)}{interval}"
+    return f"{figure(estimate.value, uncertainty(estimate))}{interval}"
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
@@ -295,7 +295,7 @@ def _result_rows(items: str, run: RecordedRun, table: ItemTable) -> Iterator[Res
             label,
             behind,
             indent,
-            figure(value.value, uncertainty(value) or None),
+            figure(value.value, uncertainty(value)),
             between(value.interval, uncertainty(value)),
             interval_bar(
                 axis, value.value, value.interval, mark=None if threshold is None else threshold.value

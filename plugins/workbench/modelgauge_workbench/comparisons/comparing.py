@@ -20,8 +20,7 @@ from modelgauge.comparison.pairing.systems import MeasuredSystem, test_name
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.pages.assets import environment
-from modelgauge.reports.pages.comparison_data import comparison_blocks
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
 from modelgauge.reports.pages.run_page import main_part
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.rows import stamp_of

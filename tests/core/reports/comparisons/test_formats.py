@@ -13,9 +13,13 @@ from markdown_it import MarkdownIt
 
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.result import Comparison, Differing, FlippedItem
-from modelgauge.reports.comparisons.as_json import comparison_as_json
-from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
-from modelgauge.reports.comparisons.junit import junit_xml
+from modelgauge.reports.comparisons.exports import (
+    annotations,
+    comparison_as_json,
+    junit_xml,
+    markdown,
+    without_commands,
+)
 from modelgauge.runs.conditions import Condition
 
 FIXED = ["schema_version", "baseline", "family", "comparisons", "differs", "flips"]

@@ -1,13 +1,17 @@
-"""Comparisons for GitHub Actions: annotations, and a summary in Markdown. No text in them is obeyed or rendered."""
+"""Comparisons for programs: JSON with all flipped items, JUnit XML, and annotations and Markdown for GitHub Actions."""
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from typing import Any
+from xml.etree import ElementTree as ET
 
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison, MeasurementComparison
-from modelgauge.data.figures import figure, p_text
+from modelgauge.data.figures import p_text
+from modelgauge.reports.comparisons.difference_tables import values_text
 from modelgauge.reports.comparisons.report import answers, differing, question
 from modelgauge.reports.comparisons.words import VERDICTS, unit_of
 from modelgauge.wording.phrases import counted
@@ -21,6 +25,75 @@ _MOST = 10_000  # characters of a text
 _MOST_FLIPS = 10  # of each measurement and candidate, lost and won
 
 
+def comparison_as_json(
+    comparison: Comparison,
+    outcomes: Sequence[GateOutcome] = (),
+    redact_json: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[str]:
+    """A comparison as one JSON object, in pieces: a flipped item a line.
+
+    Args:
+        comparison: what was found.
+        outcomes: what gates say of it, where there are any.
+        redact_json: takes secrets out; out of flipped items they were taken when their runs were written.
+    """
+    known = comparison.model_dump(mode="json")
+    known |= {"gates": [outcome.model_dump(mode="json") for outcome in outcomes]} if outcomes else {}
+    yield json.dumps(redact_json(known), ensure_ascii=False, indent=2)[:-2]
+    yield ',\n  "flips": ['
+    for place, flip in enumerate(comparison.iter_flips()):
+        yield f"{',' if place else ''}\n    {flip.model_dump_json()}"
+    yield "]\n}"
+
+
+def junit_xml(
+    comparison: Comparison, outcomes: Sequence[GateOutcome], redact: Callable[[str], str] = str
+) -> str:
+    """A suite for each test (or data set), with a case for each gate and comparison; without gates, all pass.
+
+    Args:
+        comparison: what was found.
+        outcomes: what gates say of it.
+        redact: takes secrets out of a text.
+    """
+
+    def shown(text: str) -> str:  # XML has no control characters, not even as references
+        return visible(redact(text))
+
+    root = ET.Element("testsuites", name="modelgauge compare")
+    cases = outcomes or [
+        GateOutcome.of("compared", row, row.verdict_text, passed=True) for row in comparison.comparisons
+    ]
+    for test, group in groupby(
+        sorted(cases, key=lambda outcome: outcome.test), key=lambda outcome: outcome.test
+    ):
+        of_test = list(group)
+        failed = sum(not outcome.passed for outcome in of_test)
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=shown(test),
+            tests=str(len(of_test)),
+            failures=str(failed),
+            errors="0",
+            skipped="0",
+        )
+        for outcome in of_test:
+            name = f"{outcome.measurement} of {outcome.candidate} against {comparison.baseline.label}: {outcome.gate}"
+            case = ET.SubElement(suite, "testcase", classname=shown(test), name=shown(name), time="0")
+            if outcome.passed:
+                ET.SubElement(case, "system-out").text = shown(outcome.why)
+            else:
+                ET.SubElement(case, "failure", message=shown(outcome.why), type="gate").text = shown(
+                    outcome.why
+                )
+    ET.indent(root)
+    return f"{ET.tostring(root, encoding='unicode', xml_declaration=True)}\n"
+
+
+# --- GitHub Actions: no text is obeyed as a command, or rendered ------------------------------------------------
+
+
 def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = str) -> Iterator[str]:
     """Return the workflow commands that show failed gates with a build.
 
@@ -32,8 +105,8 @@ def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = 
     """
     for outcome in outcomes:
         if not outcome.passed:
-            title = f"{outcome.gate}: {outcome.test}, {outcome.measurement}"
-            yield f"::error title={_in_command(redact(title), ':,')}::{_in_command(redact(outcome.why))}"
+            title = _in_command(redact(outcome.about), ":,")
+            yield f"::error title={title}::{_in_command(redact(outcome.why))}"
 
 
 def _in_command(text: str, more: str = "") -> str:
@@ -70,9 +143,9 @@ def markdown(
     lines = [f"### {plain(question(comparison))}", ""]
     lines += [f"- {plain(answer)}" for answer in answers(comparison)]
     if outcomes:
-        lines += ["", *(f"- {_gate(outcome, plain)}" for outcome in outcomes if not outcome.passed)]
-        passed = sum(outcome.passed for outcome in outcomes)
-        lines.append(f"- {passed:,} of {counted(len(outcomes), 'gate')} passed.")
+        failed = [outcome for outcome in outcomes if not outcome.passed]
+        lines += ["", *(f"- **Failed** {plain(outcome.about)}: {plain(outcome.why)}" for outcome in failed)]
+        lines.append(f"- {len(outcomes) - len(failed):,} of {counted(len(outcomes), 'gate')} passed.")
     rows = comparison.comparisons[:_MOST_ROWS]
     lines += ["", f"| {' | '.join(_HEAD)} |", f"|{' --- |' * len(_HEAD)}"]
     lines += [f"| {' | '.join(map(plain, _cells(row, comparison.alpha)))} |" for row in rows]
@@ -109,16 +182,10 @@ def _flipped(comparison: Comparison) -> Iterator[str]:
         yield f"{'Won' if won else 'Lost'} by {candidate} ({test}, {measurement}): {', '.join(shown)}{rest}"
 
 
-def _gate(outcome: GateOutcome, plain: Callable[[str], str]) -> str:
-    about = f"{outcome.gate}: {outcome.test}, {outcome.measurement}"
-    return f"**Failed** {plain(about)}: {plain(outcome.why)}"
-
-
 def _cells(row: MeasurementComparison, alpha: float) -> Iterator[str]:
     unit = unit_of(row.value_range)
-    values = row.baseline_value, row.candidate_value
     yield from (row.test, row.measurement, row.candidate)
-    yield " → ".join(figure(value, row.stderr) for value in values if value is not None)
+    yield values_text(row, " → ")
     yield f"{unit.signed(row.difference, row.stderr)} {unit.name}"
     yield unit.between(row.interval, row.stderr)
     yield "" if row.p_adjusted is None else p_text(row.p_adjusted, alpha)

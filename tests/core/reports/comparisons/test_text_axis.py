@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.comparisons.interval_chart import TextAxis
+from modelgauge.reports.comparisons.tables import TextAxis
 
 
 @pytest.mark.parametrize(
