@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from modelgauge.cache.copying import copy_cache
 from modelgauge.cache.explaining import explain
 from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.cache.opening import copy_cache
 
 KEYS = KeyMaker("sut", {"uid": "s"})
 

@@ -195,7 +195,7 @@ def connect(database: Path, query: str = "") -> sqlite3.Connection:
 
 
 def rows_of(database: Path, digest: str | None = None, query: str = "") -> Iterator[StoredRow]:
-    """The rows of a key, or all; `query` as for `connected`.
+    """The rows of a key, or all; `query` as for `connect`.
 
     Raises:
         sqlite3.Error: the file is damaged, or cannot be read.
@@ -247,6 +247,19 @@ def sound_entry(row: StoredRow) -> Entry:
     return unpack(row.key, row.value)
 
 
+def checked_rows(rows: Iterable[StoredRow]) -> tuple[int, list[tuple[StoredRow, str]]]:
+    """How many rows are sound, and the damaged rows, each with the reason."""
+    sound: int = 0
+    damaged: list[tuple[StoredRow, str]] = []
+    for row in rows:
+        try:
+            sound_entry(row)
+            sound += 1
+        except DamagedEntryError as error:
+            damaged.append((row, str(error)))
+    return sound, damaged
+
+
 def sound_entries(rows: Iterable[StoredRow]) -> Iterator[Entry]:
     """The entries of rows that are sound, and hold no text from which a secret was taken."""
     for row in rows:
@@ -280,7 +293,7 @@ def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[StoredRo
 
 
 def structure_of(database: Path, query: str = "") -> str:
-    """What SQLite's check of a file finds; "ok" where it is sound. `query` is as for `connected`."""
+    """What SQLite's check of a file finds; "ok" where it is sound. `query` is as for `connect`."""
     with closing(connect(database, query)) as connection:
         try:
             return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))

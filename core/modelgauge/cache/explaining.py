@@ -6,12 +6,13 @@ of users: the argument of a constructor, the prompt's text.
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import FOUND_OUT, Key
 from modelgauge.data.base import Frozen
+from modelgauge.wording.phrases import in_common
 
 _PARTS = ("schema", "role", "identity", "request", "repeat")
 _MADE = ("uid", "class", "cache_version")
@@ -125,13 +126,8 @@ def _alike(change: _Change) -> int:
     """How many characters two texts that differ have in common at their ends."""
     if not (isinstance(change.asked, str) and isinstance(change.cached, str)):
         return 0
-    before = _in_common(change.asked, change.cached)
-    return before + _in_common(change.asked[before:][::-1], change.cached[before:][::-1])
-
-
-def _in_common(one: str, other: str) -> int:
-    """The length of the longest beginning that two texts share."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    before = in_common(change.asked, change.cached)
+    return before + in_common(change.asked[before:][::-1], change.cached[before:][::-1])
 
 
 def _without_tag(value: Any) -> Any:

@@ -9,13 +9,13 @@ from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.database import (
     check_database,
     check_files,
+    checked_rows,
     connect,
     rows_of,
     sound_entries,
-    sound_entry,
     structure_of,
 )
-from modelgauge.cache.keys import DamagedEntryError, Entry
+from modelgauge.cache.keys import Entry
 from modelgauge.errors import CacheError
 from modelgauge.files.lock import lock
 
@@ -53,16 +53,10 @@ class CacheFolder:
 
     def verify(self) -> CacheCheck:
         """Read every entry and check it against its key and checksum; what is damaged stays where it is."""
-        sound = damaged = 0
         with self._without_writing() as query:
             structure = structure_of(self.database, query)
-            for row in rows_of(self.database, query=query):
-                try:
-                    sound_entry(row)
-                    sound += 1
-                except DamagedEntryError:
-                    damaged += 1
-        return CacheCheck(sound=sound, damaged=damaged, structure=structure, read_only=True)
+            sound, damaged = checked_rows(rows_of(self.database, query=query))
+        return CacheCheck(sound=sound, damaged=len(damaged), structure=structure, read_only=True)
 
     def entries(self) -> Iterator[Entry]:
         """All sound entries."""

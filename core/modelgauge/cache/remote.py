@@ -19,7 +19,7 @@ from modelgauge.cache.base import CacheCheck, in_groups
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
 from modelgauge.errors import CacheError
-from modelgauge.wording.urls import without_password
+from modelgauge.wording.visible import without_password
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from modelgauge.cache.database import (
     StoredRow,
     check_database,
     check_files,
+    checked_rows,
     connect,
     file_at,
     is_damage,
@@ -161,17 +162,10 @@ class DiskCache(CacheFolder):
         Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new file.
         """
         structure = structure_of(self.database)
-        bad: list[tuple[StoredRow, str]] = []
-        sound = 0
         with self._reading():
             if structure != "ok":
                 self._replace(sqlite3.DatabaseError(structure), self._store)
-            for row in rows_of(self.database):
-                try:
-                    sound_entry(row)
-                    sound += 1
-                except DamagedEntryError as error:
-                    bad.append((row, str(error)))
+            sound, bad = checked_rows(rows_of(self.database))
             with self.leases.exclusive():
                 for row, why in bad:
                     self._quarantine_row(row, why)

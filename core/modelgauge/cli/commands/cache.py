@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +21,7 @@ from modelgauge.cli.command_options import (
 from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
 from modelgauge.data.figures import size
 from modelgauge.reports.layout import one_line
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, in_common
 
 if TYPE_CHECKING:
     from modelgauge.cache.base import ResponseCache
@@ -155,7 +154,7 @@ def copy(app: App, /, *, source: str, target: str) -> None:
     Example:
       modelgauge cache copy run_data/cache postgresql://cache.example.org/modelgauge
     """
-    from modelgauge.cache.copying import copy_cache
+    from modelgauge.cache.opening import copy_cache
 
     found = copy_cache(source, target)
     if app.as_json:
@@ -256,8 +255,7 @@ def _show(app: App, explanation: Explanation) -> None:
 def _differing_values(difference: Difference) -> tuple[str, str]:
     """Both values as JSON; of long texts the place where they begin to differ."""
     shown = [json.dumps(value, ensure_ascii=False) for value in (difference.asked, difference.cached)]
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
-    start = alike - _BEFORE_A_DIFFERENCE
+    start = in_common(*shown) - _BEFORE_A_DIFFERENCE
     if start > _BEFORE_A_DIFFERENCE and max(map(len, shown)) > _MOST_OF_A_VALUE:
         shown = [f"...{text[start:]}" for text in shown]
     asked, cached = (one_line(text, _MOST_OF_A_VALUE) for text in shown)
