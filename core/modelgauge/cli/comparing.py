@@ -14,7 +14,6 @@ from modelgauge.cli.command_options import declared_options, together
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
-from modelgauge.files.regular import real_path
 from modelgauge.reports.layout import Style, one_line
 
 if TYPE_CHECKING:
@@ -257,12 +256,11 @@ class BaselineCheck:
     def __init__(
         self, app: App, name: str, gates: Gates, options: Mapping[str, Any], *, for_github: bool = False
     ) -> None:
-        from modelgauge.runs.naming import find_runs, id_of
+        from modelgauge.runs.naming import find_runs, lasting_name
 
         # The run that is meant now: by the end, others are the latest.
-        is_path = Path(name).exists()
         folders = [] if Path(name).is_file() else find_runs(app.settings.data_dir, name)
-        self._baseline = str(real_path(name)) if is_path else id_of(folders)
+        self._baseline = lasting_name(name, folders)
         self._runs = {folder.run_id for folder in folders}
         self._app, self._gates, self._options, self._for_github = app, gates, options, for_github
         self._comparison: Comparison | None = None

@@ -14,25 +14,27 @@ from modelgauge.wording.did_you_mean import did_you_mean
 Given = str | Path | TestRecord
 """The name of a run: an id or the beginning of one, `latest`, a folder, a file; or its record."""
 
-GivenRuns = Given | Sequence[TestRecord]
-"""The name of one or more runs, or a list of records."""
+GivenRuns = Given | RecordedRun | Sequence[Given | RecordedRun]
+"""The name or the record of one or more runs, in a list too; or runs that were read already."""
 
 
 def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[RecordedRun]:
     """The runs that are meant: several for an invocation.
 
     Args:
-        given: records, or what names runs.
+        given: what names runs, or a list of such.
         data_dir: where runs are looked up by id; by default what the settings say.
 
     Raises:
         RecordError: there is no run, or a run cannot be read.
     """
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
+    if isinstance(given, RecordedRun):
+        return [given]
     if isinstance(given, TestRecord):
         return [_of_record(given, folder)]
     if not isinstance(given, str | Path):
-        return [_of_record(record, folder) for record in given]
+        return [run for each in given for run in named_runs(each, folder)]
     found, damaged = recorded_runs(folder, str(given))
     if damaged:
         raise damaged[0]

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from modelgauge.engine.run_files.folder import (
@@ -15,6 +15,7 @@ from modelgauge.engine.run_files.folder import (
     by_invocation,
 )
 from modelgauge.errors import RecordError
+from modelgauge.files.regular import real_path
 from modelgauge.runs.record_files import records_in
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -67,6 +68,22 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
 def id_of(runs: Sequence[RunFolder]) -> str:
     """The id by which runs that were found together are found again."""
     return runs[0].run_id if len(runs) == 1 else str(runs[0].read_manifest().get("invocation_id"))
+
+
+def lasting_name(name: str, runs: Sequence[RunFolder]) -> str:
+    """What names the same runs later, as `latest` may not: their id, or where they lie.
+
+    Args:
+        name: what a user wrote.
+        runs: that it means.
+    """
+    return str(real_path(name)) if Path(name).exists() else id_of(runs)
+
+
+def find_each(data_dir: Path, names: Iterable[str]) -> list[RunFolder]:
+    """The runs that several names mean, each once; see `find_runs`."""
+    found = (run for name in names for run in find_runs(data_dir, name))
+    return list({real_path(run.path): run for run in found}.values())
 
 
 def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str) -> list[RunFolder]:

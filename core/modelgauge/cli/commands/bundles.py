@@ -20,7 +20,6 @@ from modelgauge.cli.dataset_options import names_again
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import ModelGaugeError
-from modelgauge.files.regular import real_path
 from modelgauge.wording.phrases import counted, first_few
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from modelgauge.bundles.run_checks import RunCheck
     from modelgauge.cli.app import App
     from modelgauge.config.redaction import Redactor
-    from modelgauge.engine.run_files.folder import RunFolder
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _MOST_NAMED = 5
@@ -71,8 +69,9 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
     """
     from modelgauge.bundles.bundling import bundle as made_bundle
     from modelgauge.bundles.signing import UNSIGNED
+    from modelgauge.runs.naming import find_each
 
-    found = _runs(app, runs)
+    found = find_each(app.settings.data_dir, runs)
     kept = OutputFile(output, app.settings.data_dir, "--output")
     settings, secrets = app.settings, _all_secrets(app)
     made = made_bundle(
@@ -91,14 +90,6 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
     if rows.secret:
         app.note(f"{counted(rows.secret, 'row')} with a secret left out.")
     app.note(UNSIGNED if key is None else f"Signed with {key}.")
-
-
-def _runs(app: App, names: Sequence[str]) -> list[RunFolder]:
-    """The folders of runs, each once."""
-    from modelgauge.runs.naming import find_runs
-
-    found = (run for name in names for run in find_runs(app.settings.data_dir, name))
-    return list({real_path(run.path): run for run in found}.values())
 
 
 def _all_secrets(app: App) -> Redactor:

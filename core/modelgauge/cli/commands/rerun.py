@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +24,6 @@ from modelgauge.cli.comparing import baseline_options, pop_baseline
 from modelgauge.cli.dataset_options import names_again, other_dataset_options
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
-from modelgauge.files.regular import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,11 +156,11 @@ def _run_again(
         PluginError: a local plugin of theirs does not work any more.
     """
     from modelgauge.rerun.original import Names
-    from modelgauge.runs.naming import find_runs, id_of
+    from modelgauge.runs.naming import find_runs, lasting_name
 
     verb, folders = function.__name__, find_runs(app.settings.data_dir, run)
     # The same runs in the command that does it once more, whatever has become the latest by then.
-    name = str(real_path(run)) if Path(run).exists() else id_of(folders)
+    name = lasting_name(run, folders)
     everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
     again = _load_plugins(app, folders, everything, verb)
     baseline = pop_baseline(app, given)

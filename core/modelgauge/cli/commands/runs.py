@@ -118,11 +118,11 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
     Example:
       modelgauge runs delete 20260131-120000-a1b2c3
     """
-    from modelgauge.runs.naming import find_runs
+    from modelgauge.runs.naming import find_each
     from modelgauge.runs.trash import move_to_trash
 
     data_dir = app.settings.data_dir
-    folders = list({run.run_id: run for name in names for run in find_runs(data_dir, name)}.values())
+    folders = find_each(data_dir, names)
     if not yes:
         app.note("\n".join(str(run.path) for run in folders))
         confirm(f"Move {counted(len(folders), 'run')} to {data_dir / 'trash'}?")

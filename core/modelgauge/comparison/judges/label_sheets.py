@@ -6,14 +6,14 @@ Labels are read of the workbench's files of ratings, too.
 import hashlib
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.comparison.named_runs import Given, named_runs
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
-from modelgauge.data.records import TestRecord
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
@@ -87,9 +87,11 @@ def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str |
             (record for record in run.items().in_order("item") if record.measurements),
         )
         ranked = ((_rank(seed, sut, record), record) for record in judged)
-        drawn.append([(rank, _row(sut, record)) for rank, record in heapq.nsmallest(n, ranked, key=_first)])
+        drawn.append(
+            [(rank, _row(sut, record)) for rank, record in heapq.nsmallest(n, ranked, key=itemgetter(0))]
+        )
     turns = [row for turn in zip_longest(*drawn) for row in turn if row is not None]
-    rows = [row for _, row in sorted(turns[:n], key=_first)]
+    rows = [row for _, row in sorted(turns[:n], key=itemgetter(0))]
     if not rows:
         raise InvalidOptionError("No answer of these runs was judged.", fix="Give runs with scored items.")
     return rows
@@ -130,9 +132,8 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
         InvalidOptionError: there is no run, or two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    listed: Sequence[Given] = [runs] if isinstance(runs, str | Path | TestRecord) else runs
     of_sut: dict[str, RecordedRun] = {}
-    for run in chain.from_iterable(named_runs(name, data_dir) for name in listed):
+    for run in named_runs(runs, data_dir):
         other = of_sut.setdefault(run.record.sut_uid, run)
         if other is not run:
             raise InvalidOptionError(
@@ -161,10 +162,6 @@ def _joined_texts(texts: Sequence[str]) -> str:
 def _rank(seed: int, sut: str, item: ItemRecord) -> bytes:
     text = f"{seed}\n{sut}\n{item.test_item.id}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def _first(pair: tuple[bytes, Any]) -> bytes:
-    return pair[0]
 
 
 # --- reading ----------------------------------------------------------------------------------------------

@@ -5,9 +5,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from modelgauge.comparison.compare import compare_runs
-from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.result import Comparison
-from modelgauge.data.records import TestRecord
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
 from modelgauge.reports.pages.run_page import write_runs, writing
@@ -15,7 +14,7 @@ from modelgauge.runs.recorded_run import RecordedRun
 
 
 def write_page(
-    runs: Given | Sequence[Given | RecordedRun],
+    runs: GivenRuns,
     to: str | Path | Callable[[str], object],
     *,
     data_dir: str | Path | None = None,
@@ -35,13 +34,8 @@ def write_page(
         RecordError: there is no such run, or it cannot be read.
         OSError: the file cannot be written; what was there stays.
     """
-    given = [runs] if isinstance(runs, str | Path | TestRecord) else runs
-    named = [
-        run
-        for source in given
-        for run in ([source] if isinstance(source, RecordedRun) else named_runs(source, data_dir))
-    ]
-    recorded = [*{(run.record.run_id, run.record.run_timestamp): run for run in named}.values()]
+    named = {(run.record.run_id, run.record.run_timestamp): run for run in named_runs(runs, data_dir)}
+    recorded = [*named.values()]
     comparison, why = None, ""
     try:
         comparison = compare_runs(recorded)
