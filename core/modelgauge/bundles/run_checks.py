@@ -11,7 +11,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, PYTEST, RecordedRange, normalized_result, range_of
+from modelgauge.data.results import GIVEN, PYTEST, normalized_result, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
@@ -21,7 +21,6 @@ from modelgauge.engine.totals import read_totals
 from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
-from modelgauge.stats.measured import Range
 from modelgauge.wording.phrases import counted
 
 _OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "failed_repeats")
@@ -93,14 +92,18 @@ def check_run(run: RunFolder) -> RunCheck:
         became = "is going on" if recorded.going_on else "has not come to its end"
         made.unchecked.append(f"The run {became}: it has no {RECORD}, so there are no totals and no results.")
     options, own_methods = _options_and_methods(manifest)
+    annotators = manifest.get("annotators")
     declared = Declared(
-        annotators=frozenset(_names(manifest.get("annotators")) or record.annotators),
+        annotators=frozenset(
+            annotators if isinstance(annotators, dict) and annotators else record.annotators
+        ),
         chooses=record.sut_uid == GIVEN or "choose_annotators" in own_methods,
         reduce=reducer(record.reduction or options.reduce, record.repeats),
         thresholds=record.thresholds,
         ranges=record.ranges or {},
     )
-    index = JournalIndex(run.journal, _ranges(record.ranges), options, is_asked=record.prompts is not None)
+    ranges = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    index = JournalIndex(run.journal, ranges, options, is_asked=record.prompts is not None)
     tally = _check_items(made, declared, index)
     if recorded.ended:
         for problem in (*_of_manifest(manifest, record), *_of_counts(run, record, tally, made.items)):
@@ -117,14 +120,6 @@ def _options_and_methods(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple
         return RunOptions(), ()
     own = described.own_methods
     return described.run_options(), ("aggregate_measurements",) if own is None else own
-
-
-def _names(declared: object) -> list[str]:
-    return list(declared) if isinstance(declared, dict) else []
-
-
-def _ranges(recorded: Mapping[str, RecordedRange] | None) -> dict[str, Range]:
-    return {name: range_of(ends) for name, ends in (recorded or {}).items()}
 
 
 def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tally:

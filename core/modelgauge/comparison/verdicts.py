@@ -6,10 +6,10 @@ difference would have been found: "not significant" is never "equal".
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from modelgauge.comparison.result import Interval, MacroComparison, MeasurementComparison, Verdict
 from modelgauge.data.figures import exact, figure
+from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.wording.phrases import counted
 
 
@@ -109,8 +109,7 @@ class FamilyVerdicts:
 
     def _mde(self, stderr: float) -> float:
         """The true difference that would have been found 4 times in 5."""
-        normal = NormalDist()
-        return (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * stderr
+        return detectable_difference(stderr, alpha=self.alpha, family=max(1, self.family))
 
     def _cannot_tell(self, row: MeasurementComparison, amounts: "_Amounts") -> str:
         sentence = self._whether(row)

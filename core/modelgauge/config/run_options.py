@@ -30,7 +30,7 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.config.redaction import Redactor
-from modelgauge.wording.urls import without_password
+from modelgauge.wording.visible import without_password
 
 if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions

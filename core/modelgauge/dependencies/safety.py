@@ -131,10 +131,9 @@ class DownloadLimits:
     def __post_init__(self) -> None:
         at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
         for name, least in at_least.items():
-            value = getattr(self, name)
-            if not value >= least:
-                fix = f"Give at least {least:g}."
-                raise DefinitionError(f"DownloadLimits({name}={value!r}) is too small.", fix=fix)
+            if not getattr(self, name) >= least:
+                problem = f"DownloadLimits({name}={getattr(self, name)!r}) is too small."
+                raise DefinitionError(problem, fix=f"Give at least {least:g}.")
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------

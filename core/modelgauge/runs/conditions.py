@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from modelgauge.data.estimates import reaches
@@ -11,24 +11,6 @@ from modelgauge.wording.did_you_mean import known_names
 
 _FORM = re.compile(r"\s*(?P<name>\S|\S.*\S)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<number>[-+\w.]+)\s*", re.DOTALL)
 _EXAMPLE = 'Write a name, one of < <= > >= == != and a number, in quotes: "accuracy < 0.9".'
-
-
-def _at_least(value: float, number: float) -> bool:
-    return reaches(value, number, higher_is_better=True)
-
-
-def _at_most(value: float, number: float) -> bool:
-    return reaches(value, number, higher_is_better=False)
-
-
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda value, number: not _at_least(value, number),
-    "<=": _at_most,
-    ">": lambda value, number: not _at_most(value, number),
-    ">=": _at_least,
-    "==": lambda value, number: _at_least(value, number) and _at_most(value, number),
-    "!=": lambda value, number: not (_at_least(value, number) and _at_most(value, number)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +49,16 @@ class Condition:
 
     def holds(self, value: float) -> bool:
         """Whether the condition is true of a value."""
-        return _HOLDS[self.operator](value, self.number)
+        at_least, at_most = (reaches(value, self.number, higher_is_better=higher) for higher in (True, False))
+        held = {
+            "<": not at_least,
+            "<=": at_most,
+            ">": not at_most,
+            ">=": at_least,
+            "==": at_least and at_most,
+            "!=": not (at_least and at_most),
+        }
+        return held[self.operator]
 
     def check_name(self, known: Iterable[str], what: str) -> None:
         """Refuse a name that nothing has.

@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,10 +25,6 @@ RATINGS = "ratings"
 LOWEST, HIGHEST = 1, 5
 
 _Name = Annotated[str, Field(min_length=1, max_length=100, strict=True)]
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)
 
 
 def _now() -> datetime:
@@ -58,7 +55,7 @@ class Rating(Frozen):
     reason: Text | None = None
     guidelines: Text | None = None
     order: Count = 0
-    id: Text = Field(default_factory=_new_id)
+    id: Text = Field(default_factory=partial(secrets.token_hex, 8))
     time: AwareDatetime = Field(default_factory=_now)
 
 

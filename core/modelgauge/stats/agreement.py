@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.comparisons.bootstrap import Bca
+from modelgauge.stats.comparisons.bootstrap import Bca, check_resampling
 from modelgauge.stats.intervals import CONFIDENCE, Interval
 from modelgauge.wording.phrases import counted
 
@@ -229,11 +229,7 @@ def bootstrapped(
     confidence: float = CONFIDENCE,
 ) -> list[tuple[float | None, Interval | None]]:
     """Several coefficients of the same ratings, each with its interval; see `agreement_interval`."""
-    if resamples < 100 or not 0 < confidence < 1:
-        raise InvalidDataError(
-            f"resamples={resamples} with confidence={confidence} give no interval.",
-            fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
-        )
+    check_resampling(resamples, confidence)
     # Items with the same labels are one item that is there several times.
     codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
     place, n, generator = place.ravel(), len(place), np.random.default_rng(seed)

@@ -43,6 +43,12 @@ def first_few(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def in_common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many parts two texts or lists are equal in, from their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (first, second) in pairs if first != second), min(len(one), len(other)))
+
+
 def time_in(seconds: float) -> str:
     """The time by the clock of this machine in so many seconds, with the date where that is another day."""
     now = datetime.now().astimezone()

@@ -1,9 +1,10 @@
-"""Texts with control and invisible characters written as escapes."""
+"""Texts as people may see them: invisible characters as escapes, URLs without passwords."""
 
 import json
 import re
 from collections.abc import Callable
 from unicodedata import category
+from urllib.parse import urlsplit
 
 _JOINERS = re.compile("[\u200c\u200d]")
 
@@ -45,3 +46,11 @@ def _joiner(found: re.Match[str]) -> str:
         character > "\u02ff" and category(character)[0] in "LMS" for character in (before, after) if character
     )
     return found[0] if before and after and joins else _escape(found[0])
+
+
+def without_password(url: str) -> str:
+    """A URL without the password that its userinfo or its query holds."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = "&".join(field for field in parts.query.split("&") if not field.startswith("password="))
+    return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()

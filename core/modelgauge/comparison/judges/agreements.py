@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
+from modelgauge.comparison.result import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.stats.agreement import (
     Ratings,
@@ -25,7 +26,6 @@ from modelgauge.stats.agreement import (
     statistic_of,
 )
 
-Interval = tuple[FiniteFloat, FiniteFloat]
 LabelKind = Literal["binary", "grades", "numbers"]
 
 _MOST_GRADES = 20

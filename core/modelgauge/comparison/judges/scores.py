@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
+from modelgauge.comparison.result import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.correction import CorrectedMean, prediction_powered_mean, rogan_gladen
 from modelgauge.stats.intervals import mean_error, t_interval, wilson_interval
-
-Interval = tuple[FiniteFloat, FiniteFloat]
 
 
 class ScoreEstimate(Frozen):

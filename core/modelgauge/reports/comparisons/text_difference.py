@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Literal, NamedTuple
+
+from modelgauge.wording.phrases import in_common
 
 _MOST = 400_000  # pairs of words that are compared: a second for the worst of texts, which repeat themselves
 _WORDS, _LINES = re.compile(r"\w+|\s+|[^\w\s]"), re.compile(r".*\n|.+")
@@ -33,18 +35,13 @@ def text_difference(first: str, second: str) -> list[Piece]:
     """
     for parts in (_WORDS, _LINES):
         ones, others = parts.findall(first), parts.findall(second)
-        start = _common(ones, others)
-        end = _common(ones[start:][::-1], others[start:][::-1])
+        start = in_common(ones, others)
+        end = in_common(ones[start:][::-1], others[start:][::-1])
         before, after = ones[start : len(ones) - end], others[start : len(others) - end]
         if comparable := len(before) * len(after) <= _MOST:
             break
     changed = _compared_parts(before, after) if comparable else _replaced(before, after)
     return _joined_pieces([("equal", ones[:start]), *changed, ("equal", ones[len(ones) - end :])])
-
-
-def _common(ones: Sequence[str], others: Sequence[str]) -> int:
-    """How many parts are equal at the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others, strict=False)))
 
 
 def _compared_parts(before: Sequence[str], after: Sequence[str]) -> Iterable[_Part]:

@@ -31,6 +31,7 @@ from modelgauge.reports.pages.classes import (
     ending_of,
 )
 from modelgauge.reports.pages.columns import Labels, Packed, json_numbers, packed
+from modelgauge.wording.phrases import in_common
 
 PART = 100
 """Items whose records are compressed together."""
@@ -342,6 +343,5 @@ def _common_beginning(questions: list[str]) -> str:
     if len(questions) < _FEW:
         return ""
     first, last = min(questions), max(questions)  # what these share, all between them share
-    differ = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
-    same = first[: next(differ, 0)]
+    same = first[: in_common(first, last)] if first != last else ""
     return same[: max((end.end() for end in _SENTENCE_END.finditer(same)), default=0)]

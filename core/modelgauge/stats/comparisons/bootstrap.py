@@ -102,11 +102,7 @@ def bootstrap_difference(
     Raises:
         InvalidDataError: `resamples` or the confidence is outside its range; else see `paired_difference`.
     """
-    if resamples < 100 or not 0 < confidence < 1:
-        raise InvalidDataError(
-            f"resamples={resamples} with confidence={confidence} give no interval.",
-            fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
-        )
+    check_resampling(resamples, confidence)
     before, after = aligned(baseline, candidate, clusters)
     sums, sizes = after - before, np.ones(len(before))
     if clusters is not None:
@@ -124,6 +120,19 @@ def bootstrap_difference(
     found = Bca(np.sort(_resampled_means(sums, sizes, resamples, generator)), mean, jackknife)
     low, high = sorted(scale * end for end in found.interval(confidence))
     return BootstrapDifference((low, high), found.p_value(0.0))
+
+
+def check_resampling(resamples: int, confidence: float) -> None:
+    """Refuse what gives no interval.
+
+    Raises:
+        InvalidDataError: there are fewer than 100 resamples, or the confidence is not between 0 and 1.
+    """
+    if resamples < 100 or not 0 < confidence < 1:
+        raise InvalidDataError(
+            f"resamples={resamples} with confidence={confidence} give no interval.",
+            fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
+        )
 
 
 def _leads(sums: "NDArray[np.float64]") -> bool:

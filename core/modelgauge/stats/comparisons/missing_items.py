@@ -8,7 +8,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.pairs import aligned
-from modelgauge.stats.intervals import CONFIDENCE, Interval, mean_error
+from modelgauge.stats.intervals import CONFIDENCE, Interval, mean_error, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -100,10 +100,7 @@ def imbens_manski_interval(
             f"Bounds {bounds} with standard errors {stderrs} have no interval.",
             fix="Give finite bounds in rising order, and standard errors above 0.",
         )
-    if not 0 < confidence < 1:
-        raise InvalidDataError(f"There is no confidence of {confidence}.", fix="Give 0.95 for 95 %.")
-    normal = NormalDist()
-    least, most = 0.0, normal.inv_cdf((1 + confidence) / 2)
+    normal, least, most = NormalDist(), 0.0, normal_quantile(confidence)
     for _ in range(80):  # halving: each step is a bit of the result
         c = (least + most) / 2
         held = normal.cdf(c + (high - low) / largest) - normal.cdf(-c)
