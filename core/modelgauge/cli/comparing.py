@@ -272,16 +272,15 @@ class BaselineCheck:
         """Check that runs can be compared with the baseline, before anything is asked for them.
 
         Args:
-            planned: test, SUT and label of each, see `PlannedRun`.
+            planned: test, SUT and label of each, see `baseline_sut_for`.
 
         Raises:
             RecordError: they cannot.
         """
         from modelgauge.comparison.options import CompareOptions
-        from modelgauge.comparison.pairing.systems import PlannedRun, baseline_sut_for
+        from modelgauge.comparison.pairing.systems import baseline_sut_for
 
-        runs = [PlannedRun(*parts) for parts in planned]
-        sut = baseline_sut_for(runs, self._baseline, CompareOptions.of(**self._options))
+        sut = baseline_sut_for([*planned], self._baseline, CompareOptions.of(**self._options))
         self._options = {**self._options, "baseline_sut": sut}
 
     def check_again(self, folders: Sequence[RunFolder], test: str | None, *, resumes: bool) -> None:

@@ -288,6 +288,22 @@ class Page:
         first, _, rest = text.partition("\n")
         self._lines += [self._painted(first, "bold"), *rest.split("\n"), ""]
 
+    def add_facts(
+        self, facts: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, str]] = (), *, indent: int = 0
+    ) -> None:
+        """Add texts with labels before them, then what is to be copied, in a column behind the widest label.
+
+        Args:
+            facts: label and text of each, and its look if it has one; see `add_fact`.
+            lines: label and content of each; see `add_line`.
+            indent: the least width of the labels.
+        """
+        wide = max([indent, *(len(label) for label, *_ in (*facts, *lines))])
+        for label, text, *look in facts:
+            self.add_fact(label, text, *look, indent=wide)
+        for label, content in lines:
+            self.add_line(label, content, indent=wide)
+
     def add_fact(self, label: str, text: str, look: str = "", *, indent: int) -> None:
         """Add a text with a label before its first line.
 

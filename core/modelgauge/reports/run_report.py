@@ -100,12 +100,8 @@ def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any
 
 
 def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
-    rows = list(facts(run, errors=_errors(run, page.style)))
-    wide = max(len(_RECORD), *(len(label) for label, _, _ in rows))
-    for label, content, look in rows:
-        page.add_fact(label, content, look, indent=wide)
-    if run.folder is not None:
-        _add_where(run, run.folder.path, page, wide, shown_by)
+    where = [] if run.folder is None else [*_where(run, run.folder.path, shown_by)]
+    page.add_facts([*facts(run, errors=_errors(run, page.style))], where, indent=len(_RECORD))
     page.add_gap()
 
 
@@ -137,25 +133,23 @@ def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str
         yield "note", note, ""
 
 
-def _add_where(run: RecordedRun, path: Path, page: Page, wide: int, shown_by: str) -> None:
-    """Add the path of the run, and the commands that show more of it or continue it."""
+def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[tuple[str, str]]:
+    """The path of the run, and the commands that show more of it or continue it, with their labels."""
     record = run.record
-    page.add_line(_RECORD, str(path), indent=wide)
+    yield _RECORD, str(path)
     if RunFolder(path).is_imported():
-        page.add_line("origin", "a bundle, so it is not known to be your own run", indent=wide)
+        yield "origin", "a bundle, so it is not known to be your own run"
     if (path / REPORT).exists():
-        page.add_line("report", str(path / REPORT), indent=wide)
+        yield "report", str(path / REPORT)
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
     options = " --failures" if failed else " --items" if shown_by == "show" else ""
-    advice = [f"{run.command('show')}{options}"]
+    yield "next", f"{run.command('show')}{options}"
     stopped = (record.cancelled or record.failure is not None) and not run.going_on
     in_vain = shown_by in ("resume", "rescore") and not record.cancelled and not higher_cap([record])
     if stopped and not in_vain and (command := run.to_go_on()) is not None:
-        advice.append(command)
-    for label, command in zip_longest(["next"], advice, fillvalue="then" if run.needs_correction else ""):
-        page.add_line(label, command, indent=wide)
+        yield "then" if run.needs_correction else "", command
     if shown_by in ("run-test", "rescore") and not stopped and _keeps_answers(run):
-        page.add_fact("", _AGAIN, "", indent=wide)
+        yield "", _AGAIN
 
 
 def _keeps_answers(run: RecordedRun) -> bool:

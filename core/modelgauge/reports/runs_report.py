@@ -5,6 +5,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from modelgauge.data.estimates import Estimate
@@ -193,19 +194,15 @@ def _add_facts(
     if any(is_prefix(record) for record in records):
         facts.append(("note", "Results of stopped runs are of the items that came first; others may differ."))
     facts.append(("calls", calls_in_words(records)))
-    spent = [record.spent for record in records if record.spent is not None]
-    used = Spent(
-        attempts=0, tokens=sum(part.tokens for part in spent), cost_usd=sum(part.cost_usd for part in spent)
-    )
+    used = sum((record.spent for record in records if record.spent is not None), Spent())
     if used.tokens or used.cost_usd:
         facts.append(("used", spent_in_words(used)))
-    wide = max(len(label) for label, _ in facts)
-    for place, (label, text) in enumerate(facts):
-        is_first = place == 0 or facts[place - 1][0] != label
-        page.add_fact(label if is_first else "", text, "red" if label == "errors" else "", indent=wide)
+    shown, label = [], ""
+    for name, text in facts:
+        shown.append(("" if name == label else name, text, "red" if name == "errors" else ""))
+        label = name
     commands = [] if details else [*_next(runs, shown_by)]
-    for place, command in enumerate(commands):
-        page.add_line("" if place else "next", command, indent=wide)
+    page.add_facts(shown, list(zip_longest(["next"][: len(commands)], commands, fillvalue="")))
     page.add_gap()
 
 

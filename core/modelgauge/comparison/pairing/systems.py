@@ -4,7 +4,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
@@ -72,25 +71,13 @@ def measured_systems(
     return [first, *others]
 
 
-class PlannedRun(NamedTuple):
-    """A run that is not made yet.
-
-    Args:
-        test: its uid.
-        sut_uid: of the SUT.
-        label: what tables call the SUT; None for its uid.
-    """
-
-    test: str
-    sut_uid: str
-    label: str | None
-
-
-def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: CompareOptions) -> str | None:
+def baseline_sut_for(
+    planned: Sequence[tuple[str, str, str | None]], baseline: str, options: CompareOptions
+) -> str | None:
     """Check that runs can be compared with a baseline, before they are made, by the names of tests and SUTs.
 
     Args:
-        planned: the runs.
+        planned: for each run its test, its SUT, and what tables call the SUT; None for its uid.
         baseline: names the runs of one SUT, or of several, one of which is measured now too.
         options: say where runs are, and what may differ.
 
@@ -101,7 +88,7 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
         RecordError: the baseline cannot be read, has several SUTs, or has none of the tests.
     """
     found = _systems(baseline, options)
-    uids, labels = {run.sut_uid for run in planned}, {run.label or run.sut_uid for run in planned}
+    uids, labels = {uid for _, uid, _ in planned}, {label or uid for _, uid, label in planned}
     same = [system for system in found if system.record.sut_uid in uids] or [
         system for system in found if _name(system) in labels
     ]
@@ -114,7 +101,7 @@ def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: Comp
         )
     system = found[0] if len(found) == 1 else same[0]
     for uid in uids:
-        tests = {run.test for run in planned if run.sut_uid == uid}
+        tests = {test for test, sut, _ in planned if sut == uid}
         # Which data a test measures is not known before it is made.
         may_pair = any(run.record.dataset is not None for run in system.runs.values()) or (
             "test" in options.allow and len(system.runs) == len(tests) == 1

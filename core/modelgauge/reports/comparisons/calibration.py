@@ -53,22 +53,26 @@ def render_calibration(found: Calibration, style: Style, redact: Callable[[str],
     rows = [row if several else row[1:] for sut in found.suts for row in _score_rows(sut, labels, style)]
     head = [*["SUT"] * several, "Score", f"value {style.plus_minus} std err", "95 % interval", "n"]
     page.add_table(rows, head, folds={"SUT": 8, "Score": 16}, right=head[-3:])
+    page.add_facts([*_facts(found, labels)])
+    return page.rendered()
+
+
+def _facts(found: Calibration, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What stands below the tables: labels with texts."""
+    several = len(found.suts) > 1
     for uid, label in labels.items():
         if label != uid or not several:
-            page.add_fact("SUT", f"{label}: {uid}" if several else uid, indent=4)
+            yield "SUT", f"{label}: {uid}" if several else uid
     for sut in found.suts:
         for estimate in sut.scores:
             if estimate.why_not:
-                page.add_fact(
-                    "note", f"{labels[sut.sut]}, {METHODS[estimate.method]}: {estimate.why_not}", indent=4
-                )
+                yield "note", f"{labels[sut.sut]}, {METHODS[estimate.method]}: {estimate.why_not}"
             if estimate.bounds:
                 worst, best = (figure(end, 0.01) for end in estimate.bounds)
                 missing = counted(sut.n_without_label, "missing label")
-                page.add_fact("note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}", indent=4)
+                yield "note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}"
     for note in found.notes:
-        page.add_fact("note", note, indent=4)
-    return page.rendered()
+        yield "note", note
 
 
 def _agreement_rows(found: Agreement, labels: Mapping[str, str]) -> Iterator[list[str]]:

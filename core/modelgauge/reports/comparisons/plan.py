@@ -27,16 +27,13 @@ def render_comparison_plan(plan: ComparisonPlan, style: Style, redact: Callable[
     Returns:
         Lines without white space at their ends.
     """
-    page, indent = Page(style, redact), len("assumed")
+    page = Page(style, redact)
     page.add(_goal(plan), "bold")
     _add_designs(plan, page)
-    page.add_fact("assumed", ", ".join(_assumed(plan)), indent=indent)
+    facts = [("assumed", ", ".join(_assumed(plan)))]
     if plan.cost_usd is not None:
-        page.add_fact(
-            "cost", f"about {dollars(plan.cost_usd)} for all answers of both systems", indent=indent
-        )
-    for note in plan.notes:
-        page.add_fact("note", note, indent=indent)
+        facts.append(("cost", f"about {dollars(plan.cost_usd)} for all answers of both systems"))
+    page.add_facts([*facts, *(("note", note) for note in plan.notes)])
     page.add_gap()
     for rows, head in (
         (plan.same_calls, "The same calls, spent on more items or on more repeats"),

@@ -44,12 +44,7 @@ def render(
     in_matrix = add_matrix(comparison, page)
     add_differences(comparison, page, only_means=in_matrix and len(comparison.comparisons) > _MANY)
     add_leaderboards(comparison, page)
-    known = list(facts(comparison))
-    wide = max(len(label) for label, _ in known)
-    for label, text in known:
-        page.add_fact(label, text, indent=wide)
-    if next_command:
-        page.add_line("next", next_command, indent=wide)
+    page.add_facts([*facts(comparison)], [("next", next_command)] if next_command else [])
     return page.rendered()
 
 
