@@ -14,27 +14,31 @@ from modelgauge.wording.did_you_mean import did_you_mean
 Given = str | Path | TestRecord
 """The name of a run: an id or the beginning of one, `latest`, a folder, a file; or its record."""
 
-GivenRuns = Given | RecordedRun | Sequence[Given | RecordedRun]
-"""The name or the record of one or more runs, in a list too; or runs that were read already."""
+GivenRuns = Given | Sequence[TestRecord]
+"""The name of one or more runs, or a list of records."""
 
 
-def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[RecordedRun]:
+def named_runs(
+    given: Given | Sequence[Given | RecordedRun], data_dir: str | Path | None = None
+) -> list[RecordedRun]:
     """The runs that are meant: several for an invocation.
 
     Args:
-        given: what names runs, or a list of such.
+        given: what names runs, or a list of such, and of runs that were read already.
         data_dir: where runs are looked up by id; by default what the settings say.
 
     Raises:
         RecordError: there is no run, or a run cannot be read.
     """
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
-    if isinstance(given, RecordedRun):
-        return [given]
     if isinstance(given, TestRecord):
         return [_of_record(given, folder)]
     if not isinstance(given, str | Path):
-        return [run for each in given for run in named_runs(each, folder)]
+        return [
+            run
+            for each in given
+            for run in ([each] if isinstance(each, RecordedRun) else named_runs(each, folder))
+        ]
     found, damaged = recorded_runs(folder, str(given))
     if damaged:
         raise damaged[0]

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from modelgauge.comparison.compare import compare_runs
-from modelgauge.comparison.named_runs import GivenRuns, named_runs
+from modelgauge.comparison.named_runs import Given, named_runs
 from modelgauge.comparison.result import Comparison
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
@@ -14,7 +14,7 @@ from modelgauge.runs.recorded_run import RecordedRun
 
 
 def write_page(
-    runs: GivenRuns,
+    runs: Given | Sequence[Given | RecordedRun],
     to: str | Path | Callable[[str], object],
     *,
     data_dir: str | Path | None = None,
