@@ -18,12 +18,12 @@ from modelgauge.comparison.result import (
 from modelgauge.data.results import Direction
 from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.bootstrap import bootstrap_difference
+from modelgauge.stats.comparisons.designs import paired_repeat_variance
 from modelgauge.stats.comparisons.distribution_free import rank_direction, sign_flip_test, wilcoxon_test
 from modelgauge.stats.comparisons.equivalence import equivalence_test
 from modelgauge.stats.comparisons.families import interaction_test
 from modelgauge.stats.comparisons.missing_items import difference_bounds
 from modelgauge.stats.comparisons.paired import PairedDifference, differences_of, paired_difference
-from modelgauge.stats.comparisons.repeats import paired_repeat_variance
 from modelgauge.stats.intervals import is_proportion, joined_clusters
 
 

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from modelgauge.stats.comparisons.bootstrap import BootstrapDifference as BootstrapDifference
     from modelgauge.stats.comparisons.bootstrap import bootstrap_difference as bootstrap_difference
     from modelgauge.stats.comparisons.designs import RepeatPlan as RepeatPlan
+    from modelgauge.stats.comparisons.designs import RepeatVariance as RepeatVariance
     from modelgauge.stats.comparisons.designs import design_effect as design_effect
     from modelgauge.stats.comparisons.designs import difference_stddev as difference_stddev
     from modelgauge.stats.comparisons.designs import discordant_shares as discordant_shares
     from modelgauge.stats.comparisons.designs import items_with_failures as items_with_failures
+    from modelgauge.stats.comparisons.designs import paired_repeat_variance as paired_repeat_variance
     from modelgauge.stats.comparisons.designs import repeat_plans as repeat_plans
+    from modelgauge.stats.comparisons.designs import repeat_variance as repeat_variance
     from modelgauge.stats.comparisons.discordance import Discordance as Discordance
     from modelgauge.stats.comparisons.discordance import mcnemar_test as mcnemar_test
     from modelgauge.stats.comparisons.discordance import tango_interval as tango_interval
@@ -61,9 +64,6 @@ if TYPE_CHECKING:
     from modelgauge.stats.comparisons.power import mcnemar_power as mcnemar_power
     from modelgauge.stats.comparisons.power import proportions_power as proportions_power
     from modelgauge.stats.comparisons.power import t_power as t_power
-    from modelgauge.stats.comparisons.repeats import RepeatVariance as RepeatVariance
-    from modelgauge.stats.comparisons.repeats import paired_repeat_variance as paired_repeat_variance
-    from modelgauge.stats.comparisons.repeats import repeat_variance as repeat_variance
     from modelgauge.stats.correction import CorrectedMean as CorrectedMean
     from modelgauge.stats.correction import CorrectedShare as CorrectedShare
     from modelgauge.stats.correction import prediction_powered_mean as prediction_powered_mean
