@@ -254,7 +254,7 @@ class RemoteCache(ABC):
                     return work()
                 except self.errors as error:
                     if self._connected and not self.is_lost(error):
-                        raise self._server_error(error) from error
+                        raise self._error("refuses", error, "Correct that at its server") from error
                     self.disconnect()
                     if self._connected:
                         log.warning("The connection to the cache %s was lost; it is made again.", self.place)
@@ -282,17 +282,12 @@ class RemoteCache(ABC):
         )
 
     def _unreachable(self, error: Exception) -> CacheError:
-        return CacheError(
-            f"The cache {self.place} cannot be reached: {_in_one_line(error)}.",
-            fix="Start its server or correct --cache; then run `modelgauge resume` or the same command again: what was "
-            "committed is kept.",
-        )
+        return self._error("cannot be reached", error, "Start its server or correct --cache")
 
-    def _server_error(self, error: Exception) -> CacheError:
+    def _error(self, what: str, error: Exception, fix: str) -> CacheError:
         return CacheError(
-            f"The cache {self.place} refuses: {_in_one_line(error)}.",
-            fix="Correct that at its server; then run `modelgauge resume` or the same command again: what was "
-            "committed is kept.",
+            f"The cache {self.place} {what}: {_in_one_line(error)}.",
+            fix=f"{fix}; then run `modelgauge resume` or the same command again: what was committed is kept.",
         )
 
 
