@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from modelgauge.comparison.judges.calibration import Calibration as Calibration
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate_judge
     from modelgauge.comparison.judges.label_sheets import sample_answers as sample_answers
-    from modelgauge.comparison.planning.plan import ComparisonPlan as ComparisonPlan
-    from modelgauge.comparison.planning.plan import plan_comparison as plan_comparison
+    from modelgauge.comparison.plan import ComparisonPlan as ComparisonPlan
+    from modelgauge.comparison.plan import plan_comparison as plan_comparison
     from modelgauge.comparison.result import Comparison as Comparison
     from modelgauge.comparison.result import MeasurementComparison as MeasurementComparison
     from modelgauge.config.secrets import InjectSecret as InjectSecret

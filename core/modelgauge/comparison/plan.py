@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, Unpack
 from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given
-from modelgauge.comparison.planning.assumptions import Assumptions, assumptions
-from modelgauge.comparison.planning.options import PlanOptions, PlanOptionsDict
+from modelgauge.comparison.options import PlanOptions, PlanOptionsDict
+from modelgauge.comparison.plan_assumptions import Assumptions, assumptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.designs import items_with_failures

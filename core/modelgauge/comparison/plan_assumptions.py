@@ -13,15 +13,19 @@ from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given, chosen_measurements, named_run
-from modelgauge.comparison.options import ALLOWED, CompareOptions
+from modelgauge.comparison.options import ALLOWED, CompareOptions, PlanOptions
 from modelgauge.comparison.pairing.paired_runs import paired_runs
-from modelgauge.comparison.planning.options import PlanOptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
-from modelgauge.stats.comparisons.designs import design_effect, difference_stddev, discordant_shares
+from modelgauge.stats.comparisons.designs import (
+    design_effect,
+    difference_stddev,
+    discordant_shares,
+    paired_repeat_variance,
+    repeat_variance,
+)
 from modelgauge.stats.comparisons.paired import correlation
-from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_variance
 from modelgauge.wording.phrases import counted
 
 # Runs of other tests say how much systems vary, too.

@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower
 
 from modelgauge import plan_comparison
-from modelgauge.comparison.planning.plan import LOOK_ONCE
+from modelgauge.comparison.plan import LOOK_ONCE
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError
 
 GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"

@@ -28,8 +28,7 @@ from modelgauge.cli.comparing import (
 )
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import GroupedCommand
-from modelgauge.comparison.options import OPTIONS
-from modelgauge.comparison.planning.options import OPTIONS as PLAN_OPTIONS
+from modelgauge.comparison.options import OPTIONS, PLAN_OPTIONS
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
       modelgauge plan --runs latest~1 latest --effect 0.02
       modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
     """
-    from modelgauge.comparison.planning.plan import plan_comparison
+    from modelgauge.comparison.plan import plan_comparison
     from modelgauge.reports.comparisons.plan import render_comparison_plan
 
     given = {name: value for name, value in options.items() if value is not None}

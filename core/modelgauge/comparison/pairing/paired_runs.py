@@ -1,6 +1,6 @@
 """From names of runs to their paired items: `paired_runs`, which returns `PairedRuns`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,9 +80,13 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         for difference in differences(test, label, before.record, after.record)
     ]
     check_comparable(differing, options.allow)
-    sides = _Sides(options)
+    sides: dict[int, Side] = {}  # each run is read once
+    for *_, before, after in pairs:
+        for run, group in ((before, options.group_by), (after, None)):
+            if id(run) not in sides:
+                sides[id(run)] = _side(run, options.match, group)
     items = [
-        _Pair(test, label, sides.of(before, options.group_by), sides.of(after), options.match)
+        _Pair(test, label, sides[id(before)], sides[id(after)], options.match)
         for label, test, before, after in pairs
     ]
     targets = [difference for pair in items for difference in pair.other_targets()]
@@ -92,7 +96,7 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         tuple(system.labeled(label) for label, system in zip(labels[1:], systems[1:], strict=True)),
         tuple(pair.paired() for pair in items),
         differs=(*differing, *targets),
-        notes=(*_one_sided(systems, labels), *sides.notes()),
+        notes=(*_one_sided(systems, labels), *_notes(sides.values())),
     )
 
 
@@ -148,42 +152,35 @@ def _one_sided(systems: Sequence[MeasuredSystem], labels: Sequence[str]) -> Iter
                 yield f"{name} was measured by {', '.join(lacking)}, and {other_name} was not."
 
 
-class _Sides:
-    """The runs that are compared, each of them read once."""
+def _side(run: RecordedRun, match: str | None, group: str | None) -> Side:
+    """Read a run.
 
-    def __init__(self, options: CompareOptions) -> None:
-        self._options = options
-        self._read: dict[int, Side] = {}
+    Args:
+        run: to read.
+        match: the key by which items are paired.
+        group: the field by which its items form groups.
 
-    def of(self, run: RecordedRun, group: str | None = None) -> Side:
-        """Read a run.
+    Raises:
+        RecordError: it has no items, its journal is damaged, or no item has the field of the groups.
+    """
+    side = Side(run, None if match in KEYS else match, group)
+    if not len(side):
+        raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_go_on(run))
+    if group is not None and side.groups is not None and not any(side.groups):
+        raise side.without_field(group, "form groups by")
+    return side
 
-        Args:
-            run: to read.
-            group: the field by which its items form groups.
 
-        Raises:
-            RecordError: it has no items, its journal is damaged, or no item has the field of the groups.
-        """
-        if id(run) not in self._read:
-            match = self._options.match
-            side = self._read[id(run)] = Side(run, None if match in KEYS else match, group)
-            if not len(side):
-                raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_go_on(run))
-            if group is not None and side.groups is not None and not any(side.groups):
-                raise side.without_field(group, "form groups by")
-        return self._read[id(run)]
-
-    def notes(self) -> Iterator[str]:
-        """What a reader should know of the runs."""
-        for side in self._read.values():
-            yield from _notes_of_unfinished(side)
-        older = [side.run.record.run_id for side in self._read.values() if side.run.record.directions is None]
-        if older:
-            yield (
-                f"Recorded by an older version, which did not say which values are better: {', '.join(older)}. "
-                "Say it: --higher-is-better NAME, --lower-is-better NAME."
-            )
+def _notes(sides: Collection[Side]) -> Iterator[str]:
+    """What a reader should know of the runs."""
+    for side in sides:
+        yield from _notes_of_unfinished(side)
+    older = [side.run.record.run_id for side in sides if side.run.record.directions is None]
+    if older:
+        yield (
+            f"Recorded by an older version, which did not say which values are better: {', '.join(older)}. "
+            "Say it: --higher-is-better NAME, --lower-is-better NAME."
+        )
 
 
 def _notes_of_unfinished(side: Side) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from modelgauge.comparison.planning.plan import ComparisonDesign, ComparisonPlan, RepeatedDesign
+from modelgauge.comparison.plan import ComparisonDesign, ComparisonPlan, RepeatedDesign
 from modelgauge.data.figures import dollars, figure
 from modelgauge.reports.layout import Page, Style
 from modelgauge.wording.phrases import counted
