@@ -6,6 +6,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from modelgauge.bundles.cache_rows import CachePlace, keys_in, write_rows
 from modelgauge.bundles.manifest import (
@@ -15,10 +16,13 @@ from modelgauge.bundles.manifest import (
     RowCounts,
     describe,
 )
-from modelgauge.bundles.redacting import TextRemover
 from modelgauge.bundles.signing import sign
 from modelgauge.config.redaction import Redactor
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
+from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
+from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
+from modelgauge.data.prompts import ChatPrompt
+from modelgauge.data.responses import SUTCompletion
 from modelgauge.dependencies.safety import unsafe_part
 from modelgauge.engine.run_files.folder import (
     BUNDLE,
@@ -38,6 +42,7 @@ from modelgauge.files.whole import replacing
 
 _COMPRESSED, _STORED = 6, 0
 _MOST = 190  # bytes for each packed byte: what unpacks to 200 times its size is refused as a bomb
+_NO_ERROR_TEXTS: dict[str, Any] = {"message": "", "traceback": "", "traces": ()}
 
 
 def bundle(
@@ -198,3 +203,62 @@ def _pack(file: Path, folder: Path, names: Sequence[str]) -> None:
                     archive.addfile(member, content)
         if size <= _MOST * file.stat().st_size:
             return
+
+
+# --- without texts: ids, measurements, which prompts are equal, options, tokens and kinds of errors stay ------------
+
+
+class TextRemover:
+    """Puts marks in place of texts: equal marks for equal prompts, which share one answer."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def without_texts(self, record: ItemRecord) -> ItemRecord:
+        """The record of an item without its texts; by its digests the item is still recognized."""
+        item = record.test_item
+        digests = Digests(id=hex_digest(str(item.id)), item=hex_digest(item.model_dump_json()))
+        prompts = tuple([self._prompt(prompt) for prompt in item.prompts])
+        own = dict(zip(map(id, item.prompts), prompts, strict=True))
+        kept: dict[str, Any] = {
+            "test_item": TestItem(prompts, id=item.id),
+            "interactions": tuple(
+                [
+                    _bare(interaction, own.get(id(interaction.prompt)) or self._prompt(interaction.prompt))
+                    for interaction in record.interactions
+                ]
+            ),
+            "digests": record.digests or digests,
+            "redacted": True,
+        }
+        if isinstance(record, TestItemRecord):
+            failed = tuple([failure.replaced(**_NO_ERROR_TEXTS) for failure in record.failed_repeats])
+            return record.replaced(**kept, failed_repeats=failed)
+        return record.replaced(**kept, **_NO_ERROR_TEXTS)
+
+    def _prompt(self, prompt: PromptWithContext) -> PromptWithContext:
+        asked = prompt.prompt
+        if isinstance(asked, ChatPrompt):
+            messages = tuple([message.replaced(text=self._mark(message.text)) for message in asked.messages])
+            return PromptWithContext(asked.replaced(messages=messages), prompt.source_id)
+        return PromptWithContext(asked.replaced(text=self._mark(asked.text)), prompt.source_id)
+
+    def _mark(self, text: str) -> str:
+        return f"[text {self._numbers.setdefault(hex_digest(text), len(self._numbers) + 1)}]"
+
+
+def _bare(
+    interaction: PromptInteractionAnnotations, prompt: PromptWithContext
+) -> PromptInteractionAnnotations:
+    """An interaction without texts, and without the keys of its calls, by which short texts could be guessed."""
+    completions = tuple(
+        [
+            SUTCompletionAnnotations(
+                completion=SUTCompletion("", finish_reason=each.completion.finish_reason),
+                annotations=dict.fromkeys(each.annotations),
+            )
+            for each in interaction.response.completions
+        ]
+    )
+    response = interaction.response.replaced(completions=completions)
+    return interaction.replaced(prompt=prompt, response=response, key=None, annotation_keys=(), other_keys=())

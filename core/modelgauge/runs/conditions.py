@@ -1,10 +1,10 @@
 """Conditions on named numbers, as people write them: `accuracy < 0.9`. What the names mean is each caller's own."""
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from modelgauge.config.options import NUMBER
 from modelgauge.data.estimates import reaches
 from modelgauge.errors import InvalidOptionError
 from modelgauge.wording.did_you_mean import known_names
@@ -38,14 +38,11 @@ class Condition:
         if found is None:
             raise InvalidOptionError(f"{text!r} is not a condition.", fix=_EXAMPLE)
         try:
-            number = float(found["number"])
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
+            return cls(found["name"], found["op"], NUMBER.parse(found["number"]))
+        except ValueError as wanted:
             raise InvalidOptionError(
-                f"{text!r} is not a condition: {found['number']!r} is not a number.", fix=_EXAMPLE
-            )
-        return cls(found["name"], found["op"], number)
+                f"{text!r} is not a condition: {found['number']!r} is not {wanted}.", fix=_EXAMPLE
+            ) from None
 
     def holds(self, value: float) -> bool:
         """Whether the condition is true of a value."""

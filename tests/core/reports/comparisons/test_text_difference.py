@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.comparisons.text_difference import text_difference
+from modelgauge.reports.comparisons.flips import text_difference
 
 
 def without(kind, pieces):
