@@ -8,7 +8,6 @@ import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted, leaderboards, questions_of
-from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -122,9 +121,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )
-    return comparison.with_items(
-        [Flips(items, name).read for items, name in pairs], [items for items, _ in pairs]
-    )
+    return comparison.with_items([items for items, _ in pairs])
 
 
 def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:

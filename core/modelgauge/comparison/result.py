@@ -3,12 +3,12 @@
 Differences are the candidate's value less the baseline's, everywhere.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import FiniteFloat, PrivateAttr
 
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import FlippedItem, PairedItems
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
@@ -275,44 +275,6 @@ class Differing(Frozen):
     candidate_value: JsonValue = None
 
 
-class FlippedItem(Frozen):
-    """An item on which the systems differ.
-
-    Args:
-        test: the test (or data set).
-        measurement: the measurement.
-        candidate: the label of the candidate.
-        item_id: of the item in the baseline's run.
-        candidate_item_id: of the item in the candidate's run.
-        baseline_value: the baseline's.
-        candidate_value: the candidate's.
-        won: whether the candidate is better (higher where the direction is unknown).
-        prompts: the texts that were asked; a chat has a line for each turn.
-        baseline_answers: the texts of all completions.
-        candidate_answers: the texts of all completions of the candidate.
-        baseline_annotations: for each completion the annotations by name.
-        candidate_annotations: for each completion of the candidate the annotations by name.
-    """
-
-    test: Text
-    measurement: Text
-    candidate: Text
-    item_id: Text
-    candidate_item_id: Text
-    baseline_value: FiniteFloat
-    candidate_value: FiniteFloat
-    won: bool
-    prompts: tuple[Text, ...]
-    baseline_answers: tuple[Text, ...]
-    candidate_answers: tuple[Text, ...]
-    baseline_annotations: tuple[dict[str, JsonValue], ...] = ()
-    candidate_annotations: tuple[dict[str, JsonValue], ...] = ()
-
-
-ReadFlips = Callable[[int | None], Iterable[FlippedItem]]
-"""Reads the flipped items of one comparison: lost ones first, the largest difference first; so many of each, or all."""
-
-
 class Comparison(Frozen):
     """A baseline and its candidates, compared on all tests and measurements that they have in common.
 
@@ -340,7 +302,6 @@ class Comparison(Frozen):
     leaderboard: tuple[LeaderboardTable, ...] = ()
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
-    _flips: Sequence[ReadFlips] = PrivateAttr(default=())
     _paired: Sequence[PairedItems] = PrivateAttr(default=())
 
     def __str__(self) -> str:
@@ -367,15 +328,14 @@ class Comparison(Frozen):
         title = f"{', '.join(self.labels[1:])} against {self.baseline.label}"
         return html_table(title, head, rows, self.notes, left_out=len(self.comparisons) - _MOST_ROWS)
 
-    def with_items(self, flips: Sequence[ReadFlips], paired: Sequence[PairedItems] = ()) -> "Comparison":
+    def with_items(self, paired: Sequence[PairedItems]) -> "Comparison":
         """Return a copy of the comparison that knows its items.
 
         Args:
-            flips: functions that read flipped items, one for each comparison.
             paired: the paired items of each comparison.
         """
         bound = self.model_copy()
-        bound._flips, bound._paired = flips, paired  # noqa: SLF001  its own class
+        bound._paired = paired  # noqa: SLF001  its own class
         return bound
 
     @property
@@ -395,4 +355,5 @@ class Comparison(Frozen):
             most: at most this many lost and this many won items of each comparison, and no others are read; None for
                 all.
         """
-        return (flip for read in self._flips for flip in read(most))
+        for row, items in zip(self.comparisons, self._paired, strict=False):
+            yield from items.flips(row.measurement, most)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
@@ -39,7 +38,7 @@ def record_of(place, side, *, prompts=("q",), answers=("a",)):
 
 def flips_of(baseline, candidate, *, direction=None, **made):
     n = len(baseline)
-    paired = PairedItems(
+    return PairedItems(
         test="a test",
         candidate="B",
         matched_by="id",
@@ -57,11 +56,10 @@ def flips_of(baseline, candidate, *, direction=None, **made):
         ),
         directions={} if direction is None else {"score": direction},
     )
-    return Flips(paired, "score")
 
 
 def read(*given, **options):
-    return flips_of(*given, **options).read()
+    return flips_of(*given, **options).flips("score")
 
 
 def test_lost_items_come_first_and_the_worst_of_them_before_others():
@@ -77,9 +75,9 @@ def test_lost_items_come_first_and_the_worst_of_them_before_others():
 
 
 def test_of_many_only_so_many_lost_and_won_ones_are_read():
-    flips = flips_of([0, 1, 1, 5, 0, 0], [1, 1, 0, 0, 9, 2])
-    assert [one.item_id for one in flips.read(1)] == ["a3", "a4"]
-    assert [one.item_id for one in flips.read(2)] == ["a3", "a2", "a4", "a5"]
+    paired = flips_of([0, 1, 1, 5, 0, 0], [1, 1, 0, 0, 9, 2])
+    assert [one.item_id for one in paired.flips("score", 1)] == ["a3", "a4"]
+    assert [one.item_id for one in paired.flips("score", 2)] == ["a3", "a2", "a4", "a5"]
 
 
 def test_where_lower_is_better_less_is_won():
@@ -89,15 +87,15 @@ def test_where_lower_is_better_less_is_won():
 
 @given(st.lists(st.tuples(*[st.sampled_from([0, 0.5, 1, 2, np.nan])] * 2), max_size=20))
 def test_all_that_differ_are_there_once(pairs):
-    flips = flips_of([one for one, _ in pairs], [other for _, other in pairs])
-    found = list(flips.read())
+    paired = flips_of([one for one, _ in pairs], [other for _, other in pairs])
+    found = list(paired.flips("score"))
     differing = [f"a{at}" for at, (one, other) in enumerate(pairs) if one < other or one > other]
     assert sorted(one.item_id for one in found) == sorted(differing)
     gains = [one.candidate_value - one.baseline_value for one in found]
     assert gains == sorted(gain for gain in gains if gain < 0) + sorted(
         (gain for gain in gains if gain > 0), reverse=True
     )
-    assert list(flips.read()) == found  # they can be read again
+    assert list(paired.flips("score")) == found  # they can be read again
 
 
 def test_a_flip_has_prompts_answers_and_annotations():
@@ -111,17 +109,17 @@ def test_a_flip_has_prompts_answers_and_annotations():
 
 
 def test_a_run_that_has_fewer_records_than_places_is_no_silence():
-    paired = flips_of([1, 1], [0, 0]).paired
+    paired = flips_of([1, 1], [0, 0])
     paired = replace(paired, after=replace(paired.after, read=lambda _: iter([])))
     with pytest.raises(ValueError, match="shorter"):
-        list(Flips(paired, "score").read())
+        list(paired.flips("score"))
 
 
 def test_records_are_read_one_by_one_however_many_items_there_are():
     n = 1_000_000
-    flips = flips_of(np.zeros(n), np.ones(n))
+    paired = flips_of(np.zeros(n), np.ones(n))
     tracemalloc.start()
-    found = flips.read()
+    found = paired.flips("score")
     for _ in range(100):
         next(found)
     _, most = tracemalloc.get_traced_memory()

@@ -1,12 +1,20 @@
-"""`PairedItems`: columns of the items that the runs of two systems have in common."""
+"""`PairedItems`: columns of the items that the runs of two systems have in common, and those on which they differ.
+
+Only places are held; the records of items are read one by one.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import FiniteFloat
 
+from modelgauge.data.annotations import completions_of
+from modelgauge.data.base import Frozen, Text
 from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.prompts import prompt_text
+from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -22,6 +30,40 @@ def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
     """Read nothing, since the records of the items are not available."""
     del places
     return iter(())
+
+
+class FlippedItem(Frozen):
+    """An item on which the systems differ.
+
+    Args:
+        test: the test (or data set).
+        measurement: the measurement.
+        candidate: the label of the candidate.
+        item_id: of the item in the baseline's run.
+        candidate_item_id: of the item in the candidate's run.
+        baseline_value: the baseline's.
+        candidate_value: the candidate's.
+        won: whether the candidate is better (higher where the direction is unknown).
+        prompts: the texts that were asked; a chat has a line for each turn.
+        baseline_answers: the texts of all completions.
+        candidate_answers: the texts of all completions of the candidate.
+        baseline_annotations: for each completion the annotations by name.
+        candidate_annotations: for each completion of the candidate the annotations by name.
+    """
+
+    test: Text
+    measurement: Text
+    candidate: Text
+    item_id: Text
+    candidate_item_id: Text
+    baseline_value: FiniteFloat
+    candidate_value: FiniteFloat
+    won: bool
+    prompts: tuple[Text, ...]
+    baseline_answers: tuple[Text, ...]
+    candidate_answers: tuple[Text, ...]
+    baseline_annotations: tuple[dict[str, JsonValue], ...] = ()
+    candidate_annotations: tuple[dict[str, JsonValue], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,3 +117,46 @@ class PairedItems:
     groups: Sequence[str] | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)
+
+    def flips(self, measurement: str, most: int | None = None) -> Iterator[FlippedItem]:
+        """The items on which the systems differ in a measurement.
+
+        Lost items first, then those won, the largest difference first; equal differences in the order of the test.
+
+        Args:
+            measurement: its name.
+            most: as many lost items and as many won items; None for all. No others are read.
+        """
+        before, after = self.before.values[measurement], self.after.values[measurement]
+        lower_is_better = self.directions.get(measurement) == "lower"
+        gains = before - after if lower_is_better else after - before  # NaN where a value is missing
+        lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)
+        by_size = [side[np.argsort(-np.abs(gains[side]), kind="stable")][:most] for side in (lost, won)]
+        order = np.concatenate(by_size)
+        records = zip(
+            self.before.read(map(int, self.before.places[order])),
+            self.after.read(map(int, self.after.places[order])),
+            strict=True,
+        )
+        for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
+            yield self._flipped(at, baseline, candidate, measurement, won=bool(gains[at] > 0))
+
+    def _flipped(
+        self, at: int, baseline: ItemRecord, candidate: ItemRecord, measurement: str, *, won: bool
+    ) -> FlippedItem:
+        before, after = completions_of(baseline.interactions), completions_of(candidate.interactions)
+        return FlippedItem(
+            test=self.test,
+            measurement=measurement,
+            candidate=self.candidate,
+            item_id=str(baseline.test_item.id),
+            candidate_item_id=str(candidate.test_item.id),
+            baseline_value=float(self.before.values[measurement][at]),
+            candidate_value=float(self.after.values[measurement][at]),
+            won=won,
+            prompts=tuple([prompt_text(prompt.prompt) for prompt in baseline.test_item.prompts]),
+            baseline_answers=tuple([each.completion.text for each in before]),
+            candidate_answers=tuple([each.completion.text for each in after]),
+            baseline_annotations=tuple([each.annotations for each in before]),
+            candidate_annotations=tuple([each.annotations for each in after]),
+        )

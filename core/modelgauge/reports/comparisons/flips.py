@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import Literal, NamedTuple
 
-from modelgauge.comparison.result import Comparison, FlippedItem
+from modelgauge.comparison.pairing.paired_items import FlippedItem
+from modelgauge.comparison.result import Comparison
 from modelgauge.data.figures import exact
 from modelgauge.reports.comparisons.words import short_json
 from modelgauge.reports.layout import Page, Style, folded, one_line

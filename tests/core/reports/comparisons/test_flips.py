@@ -6,7 +6,7 @@ import time
 import pytest
 from comparisons import comparison, row
 
-from modelgauge.comparison.result import FlippedItem
+from modelgauge.comparison.pairing.paired_items import FlippedItem
 from modelgauge.reports.comparisons.flips import render_flips
 from modelgauge.reports.layout import Style
 

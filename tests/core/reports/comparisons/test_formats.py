@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 from comparisons import A, B, cannot_tell, comparison, row, unpaired, worse
@@ -12,7 +13,8 @@ from junitparser import Error, Failure, JUnitXml
 from markdown_it import MarkdownIt
 
 from modelgauge.comparison.gates import Gates
-from modelgauge.comparison.result import Comparison, Differing, FlippedItem
+from modelgauge.comparison.pairing.paired_items import FlippedItem
+from modelgauge.comparison.result import Comparison, Differing
 from modelgauge.reports.comparisons.exports import (
     annotations,
     comparison_as_json,
@@ -79,12 +81,17 @@ def hostile(text=HOSTILE):
     )
 
 
+def with_flips(read):
+    """Paired items of which these flip."""
+    return SimpleNamespace(flips=lambda _, most: read(most))
+
+
 # --- JSON -------------------------------------------------------------------------------------------
 
 
 def test_json_has_the_fixed_keys_and_all_flips():
     plain = comparison(row(), unpaired(test="bbh"))
-    made = plain.with_items([lambda most: [FLIP, FLIP][:most], lambda _: []])
+    made = plain.with_items([with_flips(lambda most: [FLIP, FLIP][:most]), with_flips(lambda _: [])])
     outcomes = Gates(fail_if=(Condition("accuracy", "<", 0.9),)).outcomes(made)
     data = json.loads("".join(comparison_as_json(made, outcomes)))
     assert [name for name in data if name in FIXED] == FIXED
@@ -108,7 +115,7 @@ def test_flips_are_written_as_they_are_read():
             yield FLIP
 
     seen = []
-    pieces = comparison_as_json(comparison(row()).with_items([read]))
+    pieces = comparison_as_json(comparison(row()).with_items([with_flips(read)]))
     written = []
     for piece in pieces:
         written.append(piece)
