@@ -32,7 +32,7 @@ Range: TypeAlias = tuple[float, float]
 class MeasuredItems(Sequence[MeasuredTestItem]):
     """The scored items of a run, in the order of the test, and its failed items.
 
-    A subclass gives `__len__`, `_item`, `_column_values`, `names`, `failed` and `ranges`, and may give a faster
+    A subclass gives `__len__`, `_item` and `_column_values`, sets `names` and `ranges`, and may give a faster
     `__iter__`, and the attributes below. Slices and groups are views of the whole.
 
     Attributes:
@@ -43,14 +43,22 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             (Cochran 1977, "Sampling Techniques", section 2.12).
         failed_shares: for each item the share that failed (0.2 if one of five repeats failed): (len(self),) float64.
             Bounds count this share as worst, or best. None if no item has a failed share.
+        failed: the items that could not be scored. `having(name)` includes those that were measured in part.
+        names: the names of the measurements, in order of first appearance; a view has those of the whole.
+        ranges: the (lowest, highest) possible value of each measurement for which it is known.
+        unplaced: how many failed items may or may not belong to this view. If there are any, the bounds are unknown.
+        unfinished: how many items a stopped run did not reach; None if unknown, and then bounds are unknown too. They
+            count as missing, like failed items. Which slice or group they belong to is not known.
     """
 
     shared: "Sequence[Hashable] | NDArray[np.int64] | None" = None
     failed_shares: "NDArray[np.float64] | None" = None
     population: int | None = None
-    _failed: Sequence[TestItem] = ()
-    _unplaced: int = 0
-    _unfinished: int | None = 0
+    names: tuple[str, ...]
+    ranges: Mapping[str, Range]
+    failed: Sequence[TestItem] = ()
+    unplaced: int = 0
+    unfinished: int | None = 0
 
     @staticmethod
     def of(
@@ -103,35 +111,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         The array is handed on to authors: a new array each time, or read-only.
         """
 
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The names of the measurements, in order of first appearance; a view has those of the whole."""
-
-    @property
-    @abstractmethod
-    def ranges(self) -> Mapping[str, Range]:
-        """The (lowest, highest) possible value of each measurement for which it is known."""
-
     # --- what all have --------------------------------------------------------------------------------------
-
-    @property
-    def failed(self) -> Sequence[TestItem]:
-        """The items that could not be scored. `having(name)` includes those that were measured in part."""
-        return self._failed
-
-    @property
-    def unplaced(self) -> int:
-        """How many failed items may or may not belong to this view. If there are any, the bounds are unknown."""
-        return self._unplaced
-
-    @property
-    def unfinished(self) -> int | None:
-        """How many items a stopped run did not reach; None if unknown, and then bounds are unknown too.
-
-        They count as missing, like failed items. Which slice or group they belong to is not known.
-        """
-        return self._unfinished
 
     @property
     def missing(self) -> int | None:
@@ -267,8 +247,8 @@ class _ItemsInMemory(MeasuredItems):
                     f"The range of measurement '{name}' is ({low}, {high}).",
                     fix="Give its lowest and its highest possible value: (0, 1), or (0, math.inf).",
                 )
-        self._items, self._failed, self._unfinished, self._ranges = items, failed, unfinished, ranges
-        self._names = tuple(dict.fromkeys(name for item in items for name in item.measurements))
+        self._items, self.failed, self.unfinished, self.ranges = items, failed, unfinished, ranges
+        self.names = tuple(dict.fromkeys(name for item in items for name in item.measurements))
 
     def __len__(self) -> int:
         return len(self._items)
@@ -284,14 +264,6 @@ class _ItemsInMemory(MeasuredItems):
             (item.measurements.get(name, math.nan) for item in self._items), dtype=float, count=len(self)
         )
         return values
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._names
-
-    @property
-    def ranges(self) -> Mapping[str, Range]:
-        return self._ranges
 
 
 class _View(MeasuredItems):
@@ -312,7 +284,8 @@ class _View(MeasuredItems):
             places = array("q", [whole._places[place] for place in places])  # noqa: SLF001 - one class
             whole = whole._whole  # noqa: SLF001 - likewise
         self._whole, self._places = whole, places
-        self._failed, self._unplaced, self._unfinished = failed, unplaced, unfinished
+        self.names, self.ranges = whole.names, whole.ranges
+        self.failed, self.unplaced, self.unfinished = failed, unplaced, unfinished
         if whole.shared is not None:
             self.shared = [whole.shared[place] for place in places]
         if whole.population is not None:  # rounded up: a part is measured in full only where the whole is
@@ -329,14 +302,6 @@ class _View(MeasuredItems):
         column = self._whole._column_values(name)  # noqa: SLF001 - one class family
         values: NDArray[np.float64] = column[_numpy().asarray(self._places, dtype=int)]
         return values
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._whole.names
-
-    @property
-    def ranges(self) -> Mapping[str, Range]:
-        return self._whole.ranges
 
 
 def _fill(missing: Missing) -> float | None:

@@ -192,12 +192,12 @@ class JournaledItems(MeasuredItems):
     ) -> None:
         self._index, self._about = index, about
         self._is_all = is_all
-        self._unfinished = unfinished
+        self.names, self.ranges, self.unfinished = index.columns.names, index.columns.ranges(), unfinished
         self._order = _in_order(measured, index.measured)
         self.shared = None if about.shared is None else about.shared[self._order]
         self.failed_shares = None if about.shares is None else about.shares[self._order]
         self.population = about.population
-        self._failed = _FailedItems(index, _in_order(failed, index.failed))
+        self.failed = _FailedItems(index, _in_order(failed, index.failed))
 
     def having(self, name: str) -> MeasuredItems:
         """Return the items that have a measurement, including items in which another annotator failed."""
@@ -208,7 +208,7 @@ class JournaledItems(MeasuredItems):
         measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
         failed = np.delete(np.arange(len(index.failed)), measured)
         rows = np.flatnonzero(held)
-        return JournaledItems(index, rows, failed, self._unfinished, self._about, is_all=False)
+        return JournaledItems(index, rows, failed, self.unfinished, self._about, is_all=False)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -228,14 +228,6 @@ class JournaledItems(MeasuredItems):
     def _column_values(self, name: str) -> "NDArray[np.float64]":
         ordered: NDArray[np.float64] = self._index.columns.values(name)[self._order]
         return ordered
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._index.columns.names
-
-    @property
-    def ranges(self) -> Mapping[str, Range]:
-        return self._index.columns.ranges()
 
 
 def _in_order(places: "NDArray[np.int64]", indices: "array[int]") -> "NDArray[np.int64]":
