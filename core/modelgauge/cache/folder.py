@@ -25,26 +25,19 @@ class CacheFolder:
 
     Args:
         directory: of the cache.
+
+    Attributes:
+        database: the file that holds the entries.
+        place: the folder, for messages.
+        quarantine: the folder of damaged entries, for messages.
+        damaged: how many damaged entries were found since it was opened.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
+        self.database = self.directory / "cache.db"
+        self.place, self.quarantine = str(self.directory), str(self.directory / "quarantine")
         self.damaged = 0
-
-    @property
-    def database(self) -> Path:
-        """The file that holds the entries."""
-        return self.directory / "cache.db"
-
-    @property
-    def place(self) -> str:
-        """The folder, for messages."""
-        return str(self.directory)
-
-    @property
-    def quarantine(self) -> str:
-        """The folder of damaged entries, for messages."""
-        return str(self.directory / "quarantine")
 
     def __len__(self) -> int:
         with self._without_writing() as query, closing(connect(self.database, query)) as connection:

@@ -199,6 +199,8 @@ class Side:
 
     Attributes:
         run: as above.
+        names: of the measurements that any item of the run has.
+        bool_ranges: (0, 1) for each measurement whose values were all given as bool.
         failed: (n,) whether each item failed; it may have measurements all the same.
         targets: (n,) hashes of what each answer is judged by: the item's context.
         clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
@@ -209,6 +211,7 @@ class Side:
         self.run = run
         self._columns = columns = ItemColumns(run.record, match, group)
         offsets = array("q", _add_items(run, columns))
+        self.names, self.bool_ranges = columns.measurements.names, columns.measurements.ranges()
         indices = np.frombuffer(columns.index, dtype=np.int64)
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
@@ -226,16 +229,6 @@ class Side:
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the measurements that any item of the run has."""
-        return self._columns.measurements.names
-
-    @property
-    def bool_ranges(self) -> dict[str, tuple[float, float]]:
-        """(0, 1) for each measurement whose values were all given as bool."""
-        return self._columns.measurements.ranges()
 
     def keys(self, name: str) -> NDArray[np.int64]:
         """Hashes of what items can be paired by, (n,): see `ItemColumns.keys`."""

@@ -210,7 +210,7 @@ def _usage(items: str, table: ItemTable) -> Part | None:
         known = _known_values(table, name)
         if name == SECONDS or not known:
             continue
-        shown: Callable[[float], str] = dollars if name == "dollars" else _whole
+        shown: Callable[[float], str] = dollars if name == "dollars" else "{:,.0f}".format
         values = [sum(known), sum(known) / len(known), _percentile(known, 50), _percentile(known, 95)]
         most = Cell(shown(known[-1]), address(items, sort=f"{name}>"))
         rows.append(
@@ -222,10 +222,6 @@ def _usage(items: str, table: ItemTable) -> Part | None:
     head = ["an item took", "all", "mean", "median", "95th percentile", "most", "items"]
     note = "What the answers of the SUT took, those from the cache too; judges are not among them."
     return Part("Tokens and cost", ", ".join(words), head=head, rows=rows, note=note)
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 def _limits(record: TestRecord) -> Part | None:
