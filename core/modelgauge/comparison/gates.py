@@ -103,10 +103,13 @@ class Gates:
         if self.fail_if_worse:
             yield GateOutcome.of("--fail-if-worse", row, row.verdict_text, passed=not _is_worse(row, alpha))
         if self.require_not_worse is not None:
-            yield _not_worse(f"--require-not-worse {exact(self.require_not_worse)}", row, alpha)
+            passed, why = _not_worse(row, alpha)
+            gate = f"--require-not-worse {exact(self.require_not_worse)}"
+            yield GateOutcome.of(gate, row, why, passed=passed)
         for condition in self.fail_if:
             if condition.name == row.measurement:
-                yield _unless(condition, row)
+                passed, why = _unless(condition, row)
+                yield GateOutcome.of(f"--fail-if '{condition}'", row, why, passed=passed)
 
 
 def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
@@ -121,26 +124,20 @@ def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
     return row.difference > 0 if row.direction == "lower" else row.difference < 0
 
 
-def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutcome:
+def _not_worse(row: MeasurementComparison, alpha: float) -> tuple[bool, str]:
     """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
     found = row.equivalence
     if found is None or found.p_not_worse is None:
-        return GateOutcome.of(
-            gate, row, f"no item of {row.candidate} was paired that could show it", passed=False
-        )
-    passed = bool(found.not_worse)
-    statement = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
-    return GateOutcome.of(
-        gate, row, f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed
-    )
+        return False, f"no item of {row.candidate} was paired that could show it"
+    is_not = "is not" if found.not_worse else "may be"
+    statement = f"{row.candidate} {is_not} worse by {exact(found.margin)} or more"
+    return bool(found.not_worse), f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}"
 
 
-def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:
-    gate, value = f"--fail-if '{condition}'", row.candidate_value
+def _unless(condition: Condition, row: MeasurementComparison) -> tuple[bool, str]:
+    value = row.candidate_value
     if value is None:
-        return GateOutcome.of(
-            gate, row, f"no item of {row.candidate} was paired, so it has no value", passed=False
-        )
+        return False, f"no item of {row.candidate} was paired, so it has no value"
     over = f"over {counted(row.n_paired, 'paired item')}"
     shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
-    return GateOutcome.of(gate, row, shown, passed=not condition.holds(value))
+    return not condition.holds(value), shown
