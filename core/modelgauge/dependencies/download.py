@@ -58,7 +58,7 @@ def download(url: str, target: Path, *, max_bytes: int, progress: Progress, limi
 
 def _open(url: str, limits: DownloadLimits) -> http.client.HTTPResponse:
     request = urllib.request.Request(url, headers={"User-Agent": "modelgauge", "Accept": "*/*"})  # noqa: S310 - http(s) only: WebData checks it, and the redirect handler below does
-    opener = urllib.request.build_opener(_SafeRedirects, _Handler)
+    opener = urllib.request.build_opener(_SafeRedirects, _WebHandler)
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=limits.timeout)
     except urllib.error.HTTPError as error:
@@ -142,7 +142,7 @@ class _HTTPSConnection(http.client.HTTPSConnection, _HTTPConnection):
     """An HTTPS connection whose status line and headers share one time-out."""
 
 
-class _Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+class _WebHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         return self.do_open(_HTTPConnection, req)
 
