@@ -1,8 +1,8 @@
 """Texts as people may see them: invisible characters as escapes, URLs without passwords."""
 
-import json
 import re
 from collections.abc import Callable
+from importlib import import_module
 from unicodedata import category
 from urllib.parse import urlsplit
 
@@ -20,7 +20,8 @@ def visible(text: str) -> str:
 
 def visible_json(text: str) -> str:
     r"""JSON text that says the same, with control and invisible characters as JSON's own escapes (`\u001b`)."""
-    return _with_escapes(text, lambda character: json.dumps(character)[1:-1], but="\n")
+    dumps = import_module("json").dumps  # which `modelgauge list` does not need
+    return _with_escapes(text, lambda character: dumps(character)[1:-1], but="\n")
 
 
 def _with_escapes(text: str, escape: Callable[[str], str], *, but: str) -> str:
