@@ -111,7 +111,7 @@ class NoScores(Sums):
     [
         (NoItems("x"), rf"KeyError: 'the source is gone' \({re.escape(__file__)}, line \d+\)"),
         (NoScores("x"), "of 5 items none was scored, and test_item_exceptions says why"),
-        (Empty("x"), r"of 0 items none was scored\. "),
+        (Empty("x"), r"DefinitionError: make_test_items of 'x' gave no items\."),
         (Sums("x"), "The run has no result 'rihgt'. Did you mean 'right'?"),
     ],
 )
@@ -470,6 +470,14 @@ def test_a_test_that_makes_no_items_is_told_wherever_items_are_wanted(sut, optio
 
     with pytest.raises(RunStoppedError, match="Test 'x' makes no items: SystemExit: no key"):
         list(list_items(Leaves("x"), **options))
+
+
+def test_an_error_of_make_test_items_names_its_line_also_in_a_sample(sut, options):
+    record = run_test(NoItems("x"), sut, max_test_items=2, **options)
+    assert re.search(rf"gone' \({re.escape(__file__)}, line \d+\)$", record.failure.message)
+    assert record.failure.stage == "items"
+    record = run_test(Empty("x"), sut, max_test_items=2, **options)
+    assert record.failure.message.endswith("let it give at least one TestItem")  # and no line of ours
 
 
 def test_what_a_run_was_made_of_stands_in_its_manifest(sut, options, tmp_path):

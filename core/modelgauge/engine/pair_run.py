@@ -28,7 +28,7 @@ from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.items.item import ItemWorker
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.items.source import ItemSource, NumberedItem, check_cluster, chosen
+from modelgauge.engine.items.source import ItemSource, NumberedItem, check_cluster, chosen, without_items
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
@@ -126,10 +126,8 @@ class PairRun:
         current_tally.set(self.tally)
         manifest = self.manifest()
         if manifest != self._earlier.manifest:
-            await in_thread(
-                lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
-                "manifest",
-            )
+            redact = self.shared.options.redactor.redact_json_text
+            await in_thread(lambda: self.folder.write_manifest(manifest, redact), "manifest")
         self.shared.observers.run_started(manifest)
         journal = await self._open_journal()
         await in_thread(self._totals.open, "totals")
@@ -225,6 +223,8 @@ class PairRun:
                 lambda error: self.stop(None if self.cancelled else error),
             )
             await self._workers.work()
+            if self.known == 0 and not len(self._ids):
+                raise without_items(self.work.test.uid)
         finally:
             if self._source is not None:
                 self._source.close()

@@ -262,8 +262,11 @@ def test_a_run_that_is_going_on_is_compared_as_far_as_it_is(tmp_path):
 
 
 def test_a_run_without_items_is_an_error():
-    with pytest.raises(RecordError, match=r"Run 20260131-120000-b has no items\. Its test made none"):
-        pair(record("a", item(0)), record("b"))
+    failure = RunFailure(stage="items", error_type="E", message="no file")
+    with pytest.raises(
+        RecordError, match=r"Run 20260131-120000-b has no items\. Correct its test, and run it"
+    ):
+        pair(record("a", item(0)), record("b", failure=failure))
 
 
 def test_other_targets_are_refused_unless_they_are_allowed():

@@ -108,7 +108,7 @@ def test_items_in_are_records_out(
     assert (counts.scored, counts.sut_errors, counts.annotator_errors, counts.unscored) == tuple(
         stages.count(stage) for stage in (None, "sut", "annotator", "measure")
     )
-    assert record.failure is None
+    assert (record.failure is None) == bool(plan)  # a test without items is an error
     assert [failure.stage for failure in record.test_item_exceptions] == [stage for stage in stages if stage]
     for failure in record.test_item_exceptions:  # siblings that were answered are kept
         answered = [prompt for prompt in failure.test_item.prompts if prompt.prompt.text.endswith("fine")]
@@ -233,14 +233,10 @@ def test_where_nothing_is_scored_the_result_is_empty_and_nothing_is_aggregated(m
     def aggregate(items):
         raise AssertionError("called")
 
-    test = make_test(2, aggregate_measurements=aggregate)
-    for record in (
-        run(test, make_sut(failing("error"))),
-        run(make_test(0, aggregate_measurements=aggregate), make_sut()),
-    ):
-        assert record.result == {}
-        assert record.failure is None
-        assert not record.cancelled
+    record = run(make_test(2, aggregate_measurements=aggregate), make_sut(failing("error")))
+    assert (record.result, record.failure, record.cancelled) == ({}, None, False)
+    record = run(make_test(0, aggregate_measurements=aggregate), make_sut())
+    assert (record.result, record.failure.stage, record.cancelled) == ({}, "items", False)
 
 
 def test_two_measurements_that_have_one_name_are_an_error(make_test, make_sut, run):
@@ -275,19 +271,21 @@ def test_items_before_an_error_of_make_test_items_are_kept(make_test, make_sut, 
     indexed = make_test(
         type("Rows", (), {"__getitem__": lambda self, place: [TestItem(["one"])][place]}), "indexed"
     )
-    fine = make_test(3, "fine")
-    records = runner().run([torn, missing, stray, forgotten, indexed, fine], [make_sut()])
-    assert [accounted(record).counts.scored for record in records] == [2, 0, 1, 0, 1, 3]
+    empty, fine = make_test(lambda: iter(()), "empty"), make_test(3, "fine")
+    records = runner().run([torn, missing, stray, forgotten, indexed, empty, fine], [make_sut()])
+    assert [accounted(record).counts.scored for record in records] == [2, 0, 1, 0, 1, 0, 3]
     assert [record.failure and (record.failure.stage, record.failure.error_type) for record in records] == [
         ("items", "OSError"),
         ("items", "OSError"),
         ("items", "DefinitionError"),
         ("items", "DefinitionError"),
         None,
+        ("items", "DefinitionError"),
         None,
     ]
     assert records[0].result["right"].n == 2
     assert "make_test_items of 'forgotten' returned None." in records[3].failure.message
+    assert "make_test_items of 'empty' gave no items." in records[5].failure.message
 
 
 def test_two_items_with_one_given_id_are_an_error_that_names_it(make_test, make_sut, run):

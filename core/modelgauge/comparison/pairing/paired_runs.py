@@ -206,10 +206,9 @@ def _notes_of_unfinished(side: Side) -> Iterator[str]:
 def _to_go_on(run: RecordedRun) -> str:
     if run.going_on:
         return "Compare again when it has ended."
-    if run.ended and run.record.failure is None and not run.record.cancelled:
-        return "Its test made none: correct make_test_items, and run the test again."
-    command = run.to_go_on()
-    return "Run it again." if command is None else f"Go on with it: {command}"
+    if (command := run.to_go_on()) is not None:
+        return f"Go on with it: {command}"
+    return "Correct its test, and run it again." if run.needs_correction else "Run it again."
 
 
 class _Pair:

@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
@@ -26,7 +25,7 @@ _OPTION = re.compile(r"--([a-z-]+)")  # of the command line; in Python it is an 
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 40_000
 
-_OURS = f"{Path(__file__).parents[2]}{os.sep}"
+_NOT_OF_AUTHORS = {__name__.partition(".")[0], *sys.stdlib_module_names}
 
 NOT_OF_THE_ITEM = (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
 """What comes from outside while an author's code runs, and is passed on."""
@@ -228,12 +227,13 @@ def message_of(error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """Where in an author's file an error was raised: ` (my_test.py, line 12)`; nothing for an error of this library."""
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)
+    places = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_OF_AUTHORS
     ]
-    # What it called may be anybody's.
-    own = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    own = [place for place in places if place[0] == places[0][0]]  # what it called may be anybody's
+    return f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
 
 
 @contextmanager

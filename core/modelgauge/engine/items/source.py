@@ -71,6 +71,12 @@ def numbered(items: Any, ids: Ids, test_uid: str) -> Iterator[NumberedItem]:
         yield NumberedItem(index, ids.identified(item))
 
 
+def without_items(test_uid: str) -> DefinitionError:
+    """The error of a run whose test makes no items: it says nothing about the SUT."""
+    fix = "Look at what it reads and filters, and let it give at least one TestItem."
+    return DefinitionError(f"make_test_items of '{test_uid}' gave no items.", fix=fix)
+
+
 class Choice(NamedTuple):
     """The items of a test that a run measures.
 
