@@ -19,7 +19,7 @@ import click
 from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
-from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
+from modelgauge.cli.thresholds import ThresholdCheck, check_before, threshold_option
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def show_plans(
     *,
     baseline: BaselineCheck | None,
 ) -> None:
-    """Say what a run would take, once it is known that the baseline, if any, fits it.
+    """Say what a run would take, once it is known that thresholds and the baseline, if any, fit it.
 
     Args:
         app: of this invocation.
@@ -234,7 +234,9 @@ def show_plans(
     if given["output_file"] is not None:
         raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
     resolver = runner.resolver()
-    plans = runner.plan_works(resolver.works(*pairs))
+    works = resolver.works(*pairs)
+    check_before(given["thresholds"], works, runner.options.reduction)
+    plans = runner.plan_works(works)
     if baseline is not None:
         baseline.check([(plan.test_uid, plan.sut_uid, plan.sut_label) for plan in plans])
     app.show_plans(plans, more=_left_out_as_json(resolver.left_out))

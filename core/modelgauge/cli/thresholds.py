@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
+    from modelgauge.engine.run_files.folder import RunFolder
+    from modelgauge.engine.work import Work
+    from modelgauge.interfaces.test import PromptResponseTest
     from modelgauge.runs.result_thresholds import ResultThreshold, ThresholdOutcome
 
 
@@ -39,6 +42,49 @@ threshold_option = click.option(
     help="Exit with 1 if a result is below N (above N, if lower is better), such as accuracy=0.8. TEST is a test, a "
     "pattern, or a group for its mean; a threshold with TEST overrides one without; repeatable.",
 )
+
+
+def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], reduction: str | None) -> None:
+    """Refuse thresholds of what is known to be missing before a run: another test, or a result of none of the metrics.
+
+    Args:
+        thresholds: what results must reach.
+        works: what will be run.
+        reduction: how the measurements of repeats are combined.
+
+    Raises:
+        UnknownNameError: a threshold is of such a name.
+    """
+    if not thresholds:
+        return
+    from modelgauge.datasets.dataset_test import DatasetTest
+    from modelgauge.runs.result_thresholds import ThresholdTest, check_names
+
+    ending = "" if reduction is None else f".{reduction}"
+
+    def results(test: PromptResponseTest) -> list[str] | None:
+        names = (
+            test.measurement_names() if type(test) is DatasetTest else None
+        )  # others measure what they like
+        return None if names is None else [f"{name}{ending}" for name in names]
+
+    check_names(thresholds, [ThresholdTest(work.test.uid, work.groups, results(work.test)) for work in works])
+
+
+def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFolder]) -> None:
+    """As `check_before`, for the tests of runs that are done again.
+
+    Args:
+        thresholds: what results must reach.
+        folders: of the runs.
+    """
+    if not thresholds:
+        return
+    from modelgauge.runs.result_thresholds import ThresholdTest, check_names
+
+    manifests = [folder.read_manifest() for folder in folders]
+    tests = [ThresholdTest(manifest["test_uid"], manifest.get("groups", {})) for manifest in manifests]
+    check_names(thresholds, tests)
 
 
 class ThresholdCheck:

@@ -15,6 +15,7 @@ from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
+from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.judged_test import JudgedTest, keyed
@@ -92,6 +93,10 @@ class DatasetTest(JudgedTest):
             return made
         dataset = {"$opaque": class_name(EvaluationDataset)}
         return made.replaced(arguments={**made.arguments, "dataset": dataset}, opaque=("dataset",))
+
+    def measurement_names(self) -> list[str]:
+        """The names of all measurements that its items can have."""
+        return [*self.metrics, *(f"{name}.{PASSED}" for name in self.thresholds), PASSED]
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
         """One item for each golden, with the golden as context."""

@@ -1,8 +1,9 @@
 """Thresholds of results, which say whether whole runs are good enough; those of single items are in a run's record."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from modelgauge.config.options import is_number
 from modelgauge.data.base import Frozen, Text
@@ -43,11 +44,55 @@ class ResultThreshold:
             value = float(number)
         except ValueError:
             value = float("nan")
-        if not (result.strip() and abs(value) < float("inf")):
+        if result.strip()[-1:] in ("", *"<>=!") or not abs(value) < float("inf"):
             raise InvalidOptionError(
                 f"{text!r} is not a threshold.", fix="Write accuracy=0.8, or gsm8k:accuracy=0.8 for one test."
             )
         return cls(test.strip() or None, result.strip(), value)
+
+    def is_of(self, test: str) -> bool:
+        """Whether it is for the runs of a test: for all tests, or by its name or pattern."""
+        return self.test is None or fnmatchcase(test, self.test)
+
+
+class ThresholdTest(NamedTuple):
+    """A test as thresholds see it.
+
+    Args:
+        uid: of the test.
+        groups: those with which it was chosen.
+        results: the names of all its results; None if they are known only after the run.
+    """
+
+    uid: str
+    groups: Collection[str]
+    results: Collection[str] | None = None
+
+
+def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[ThresholdTest]) -> None:
+    """Refuse thresholds of what the tests are known not to have.
+
+    Args:
+        thresholds: what results must reach.
+        tests: those that are run.
+
+    Raises:
+        UnknownNameError: a threshold is of a test that is not among them, or of a result that none of them has.
+    """
+    for threshold in thresholds:
+        named = [test for test in tests if threshold.is_of(test.uid) or threshold.test in test.groups]
+        if not named and threshold.test is not None and not threshold.is_optional:
+            known = dict.fromkeys(name for test in tests for name in (test.uid, *test.groups))
+            raise UnknownNameError(
+                f"There is no test '{threshold.test}' for the threshold of {threshold.result}.",
+                fix=known_names(threshold.test, known, "The tests are"),
+            )
+        results = dict.fromkeys(name for test in named for name in test.results or ())
+        if named and threshold.result not in results and all(test.results is not None for test in named):
+            raise UnknownNameError(
+                f"There is no result '{threshold.result}' for the threshold.",
+                fix=known_names(threshold.result, results, "The results are"),
+            )
 
 
 class ThresholdOutcome(Frozen):
@@ -87,35 +132,25 @@ def outcomes(records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold
     Raises:
         UnknownNameError: a threshold is of a test that was not run, or of a result that none of them has.
     """
+    check_names(thresholds, [ThresholdTest(record.test_uid, record.groups) for record in records])
     return [outcome for threshold in thresholds for outcome in _outcomes(records, threshold, thresholds)]
 
 
 def _outcomes(
     records: Sequence[TestRecord], threshold: ResultThreshold, every: Sequence[ResultThreshold]
 ) -> list[ThresholdOutcome]:
-    named = [
-        record for record in records if threshold.test is None or fnmatchcase(record.test_uid, threshold.test)
+    own = [
+        other for other in every if threshold.test is None and other.test and other.result == threshold.result
     ]
-    own = {
-        other.test
-        for other in every
-        if threshold.test is None and other.test and other.result == threshold.result
-    }
-    others = [record for record in named if not any(fnmatchcase(record.test_uid, test) for test in own)]
-    found = [*_of_runs(others, threshold), *_of_groups(records, threshold)]
-    if not named and not found and threshold.is_optional:
-        return []
-    if not named and not found:
-        known = [*dict.fromkeys(record.test_uid for record in records)]
-        raise UnknownNameError(
-            f"There is no test '{threshold.test}' for the threshold of {threshold.result}.",
-            fix=known_names(threshold.test or "", known, "The tests are"),
-        )
-    if all(outcome.value is None for outcome in found) and any(record.result for record in others):
-        known = [*dict.fromkeys(name for record in named for name in _numbers(record))]
-        fix = known_names(threshold.result, known, "The results are")
-        raise UnknownNameError(f"There is no result '{threshold.result}' for the threshold.", fix=fix)
-    return found
+    named = [record for record in records if threshold.is_of(record.test_uid)]
+    others = [record for record in named if not any(other.is_of(record.test_uid) for other in own)]
+    members = [record for record in records if threshold.test in record.groups]
+    measured = [
+        ThresholdTest(record.test_uid, record.groups, _numbers(record)) for record in (*others, *members)
+    ]
+    if any(record.result for record in (*others, *members)):
+        check_names([threshold], measured)
+    return [*_of_runs(others, threshold), *_of_group(members, threshold)]
 
 
 def _of_runs(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
@@ -126,14 +161,21 @@ def _of_runs(records: Sequence[TestRecord], threshold: ResultThreshold) -> Itera
             yield _outcome(record.test_uid, record.sut_name, value, threshold, lower=direction == "lower")
 
 
-def _of_groups(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
-    for mean in group_means(records) if threshold.test is not None else ():
-        if (mean.group, mean.result) == (threshold.test, threshold.result):
-            tests = [record for record in records if record.test_uid in mean.tests]
-            directions = {
-                (record.directions or {}).get(record.measurement_of(threshold.result)) for record in tests
-            }
-            yield _outcome(mean.group, mean.sut, mean.mean.value, threshold, lower=directions == {"lower"})
+def _of_group(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
+    """The outcomes of the mean over a group, one for each SUT; of runs that have no mean, they have no value."""
+    means = {
+        mean.sut: mean
+        for mean in group_means(records)
+        if (mean.group, mean.result) == (threshold.test, threshold.result)
+    }
+    directions = {
+        (record.directions or {}).get(record.measurement_of(threshold.result))
+        for record in records
+        if threshold.result in record.result
+    }
+    for sut in dict.fromkeys(record.sut_name for record in records):
+        value = means[sut].mean.value if sut in means else None
+        yield _outcome(str(threshold.test), sut, value, threshold, lower=directions == {"lower"})
 
 
 def _outcome(

@@ -167,6 +167,20 @@ def test_a_result_below_a_threshold_fails_the_command(choose):
     assert choose(*named, "--threshold", "accuracy=high").code == 2
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_threshold_of_another_test_is_refused_before_anything_is_asked(choose, run, here, dry):
+    ended = choose("--test", "nums", "--sut", "echo", "--threshold", "num_b:accuracy=0.5", *dry)
+    assert (ended.code, ended.out) == (2, "")
+    assert "There is no test 'num_b' for the threshold of accuracy. Did you mean 'num_a' or" in said(ended)
+    assert not [*here.glob("run_data/runs/*")]
+    assert choose("--test", "num_a", "--sut", "echo", "--max-calls", "3").code == 4
+    for command in ("resume", "rescore"):
+        ended = run(command, "latest", "--plugin", "more.py", "--threshold", "nums:accuracy=0.5")
+        assert (ended.code, ended.out) == (2, "")
+        assert "There is no test 'nums' for the threshold of accuracy. Did you mean 'num_a'?" in said(ended)
+    assert len([*here.glob("run_data/runs/*")]) == 1
+
+
 def test_a_group_is_no_single_test(run, here, choose):
     ended = run("list-items", "--plugin", "more.py", "--test", "nums")
     assert "'nums' is a group of 2 tests, and one is wanted. Name one of them: num_a, num_chat." in said(

@@ -64,6 +64,22 @@ def test_one_of_several_data_sets_is_enough_to_fail(run_dataset):
     assert "good on app" not in ended.err
 
 
+def test_a_threshold_of_what_no_metric_gives_is_refused_before_anything_is_asked(run_dataset, here):
+    named = ("--dataset", "good.csv", "--repeats", "2", "--reduce", "pass@2")
+    ended = run_dataset(*named, "--threshold", "ExactMatch=0.5")
+    assert (ended.code, ended.out) == (2, "")
+    assert "There is no result 'ExactMatch' for the threshold." in ended.err
+    assert (
+        "The results are: ExactMatchMetric.pass@2, ExactMatchMetric.passed.pass@2, passed.pass@2."
+        in ended.err
+    )
+    assert not [*here.glob("run_data/runs/*")]
+    ended = run_dataset(
+        *named, "--threshold", "passed.pass@2=0.5", "--threshold", "ExactMatchMetric.pass@2=0.5"
+    )
+    assert ended.code == 0, ended.err
+
+
 def test_a_metric_where_lower_is_better_fails_above_its_threshold(run_dataset):
     assert run_dataset("--dataset", "good.csv", metrics=["length?threshold=1"]).code == 0
     ended = run_dataset("--dataset", "good.csv", metrics=["length?threshold=0.5"])

@@ -19,7 +19,10 @@ def checked(records, *texts):
 def test_a_threshold_has_a_result_a_number_and_perhaps_a_test():
     assert ResultThreshold.parse("accuracy=0.8") == ResultThreshold(None, "accuracy", 0.8)
     assert ResultThreshold.parse("a?x=1:b c=.5") == ResultThreshold("a?x=1", "b c", 0.5)
-    for text in ("accuracy", "accuracy=", "=1", "accuracy=high", "accuracy=nan", "accuracy=inf", "a:=1"):
+    for text in (
+        "accuracy", "accuracy=", "=1", "accuracy=high", "accuracy=nan", "accuracy=inf", "a:=1",
+        "accuracy>=0.9", "accuracy<=0.9", "accuracy==0.9", "accuracy!=0.9", "accuracy>0.9",
+    ):  # fmt: skip
         with pytest.raises(InvalidOptionError, match="is not a threshold"):
             ResultThreshold.parse(text)
 
@@ -63,14 +66,22 @@ def test_the_name_of_a_group_stands_for_the_mean_over_its_tests(record):
     assert checked(runs, "g:accuracy=0.71") == [("g", "accuracy", False)]
 
 
+def test_a_group_without_a_mean_reaches_nothing(record):
+    runs = [record(test_uid="a", result={}, groups={"g": 2}), of(record, "b", groups={"g": 2})]
+    (failed,) = outcomes(runs, [ResultThreshold.parse("g:accuracy=0.5")])
+    assert (failed.test, failed.passed, failed.value) == ("g", False, None)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("g:acuracy=1", "no result 'acuracy' .* Did you mean 'accuracy'"),
+        ("h:accuracy=1", "no test 'h' .* The tests are: a, g"),
         ("acuracy=1", "no result 'acuracy' .* Did you mean 'accuracy'"),
-        ("b:accuracy=1", "no test 'b' .* The tests are: a"),
+        ("b:accuracy=1", "no test 'b' .* The tests are: a, g"),
         ("a:acuracy=1", "no result 'acuracy'"),
     ],
 )
 def test_a_name_that_nothing_has_is_an_error(record, text, says):
     with pytest.raises(UnknownNameError, match=says):
-        checked([of(record)], text)
+        checked([of(record, groups={"g": 1})], text)

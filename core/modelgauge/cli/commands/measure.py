@@ -33,6 +33,7 @@ from modelgauge.cli.dataset_options import (
 )
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report, show_plans
+from modelgauge.cli.thresholds import check_before
 from modelgauge.plugins.name_matches import check_names
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def run_test(
         run_and_report(
             app,
             given,
-            lambda more: _run(app.runner(inputs=inputs, **options, **more), pairs, baseline, left_out),
+            lambda more: _run(app.runner(inputs=inputs, **options, **more), pairs, given, baseline, left_out),
             app.settings.data_dir / "runs",
             baseline=baseline,
             left_out=left_out,
@@ -147,18 +148,23 @@ def run_test(
 
 
 def _run(
-    runner: Runner, pairs: _Pairs, baseline: BaselineCheck | None, left_out: list[LeftOut]
+    runner: Runner,
+    pairs: _Pairs,
+    given: dict[str, Any],
+    baseline: BaselineCheck | None,
+    left_out: list[LeftOut],
 ) -> list[TestRecord]:
-    """Run tests, once it is known that the baseline, if any, fits them; pairs that do not fit are added to `left_out`.
+    """Run tests, once it is known that thresholds and the baseline fit; pairs that do not fit are added to `left_out`.
 
     Raises:
-        UsageError: a name, a secret, data, a combination or the baseline is wrong; raised before any call.
+        UsageError: a name, a secret, data, a combination, a threshold or the baseline is wrong; raised before any call.
     """
     from modelgauge.engine.loop.blocking import blocking
 
     resolver = runner.resolver()
     works = resolver.works(*pairs)
     left_out += resolver.left_out
+    check_before(given["thresholds"], works, runner.options.reduction)
     if baseline is not None:
         baseline.check([(work.test.uid, work.respondent.uid, work.respondent.label) for work in works])
     return blocking(lambda: runner.do(works, resolver))

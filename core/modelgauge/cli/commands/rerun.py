@@ -24,6 +24,7 @@ from modelgauge.cli.comparing import baseline_options, pop_baseline
 from modelgauge.cli.dataset_options import names_again, other_dataset_options
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
+from modelgauge.cli.thresholds import check_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,6 +168,8 @@ def _run_again(
     if baseline is not None and not how.get("ratings"):
         test = names["test"] and app.runner().resolver().test(names["test"]).uid
         baseline.check_again(folders, test or names["dataset"], resumes=verb == "resume")
+    if names["test"] is None and names["dataset"] is None:
+        check_again(given["thresholds"], folders)
     measured = {**names, **how}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     if plan is not None:
