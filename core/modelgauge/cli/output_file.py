@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.regular import real_path
@@ -14,6 +16,26 @@ from modelgauge.files.whole import replacing
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
+
+
+class _OutputPath(click.Path):
+    """A path to write to. `-` is refused: it would be a file of this name, where elsewhere it stands for stdout."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path.
+
+        Raises:
+            click.BadParameter: it is `-`.
+        """
+        if value == "-":
+            self.fail(
+                "'-' does not stand for stdout here. Give a name; ./- is a file of this name.", param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
+OUTPUT_PATH = _OutputPath(path_type=Path)
+"""The type of options that name a file or a folder to be written."""
 
 
 class OutputFile:

@@ -11,19 +11,19 @@ import shlex
 import sys
 from contextlib import chdir
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
-from modelgauge.cli.output_file import OutputFile
+from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.cli.thresholds import ThresholdCheck, check_before, threshold_option
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from modelgauge.api import Runner
     from modelgauge.cli.app import App
@@ -85,7 +85,7 @@ report_options = together(
     threshold_option,
     click.option(
         "--output-file",
-        type=click.Path(path_type=Path),
+        type=OUTPUT_PATH,
         metavar="FILE",
         help="Also write one JSON file with the records and all their items.",
     ),

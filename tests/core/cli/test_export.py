@@ -116,3 +116,17 @@ def test_the_folder_and_the_page_of_several_runs_have_the_name_of_their_invocati
         for name in (invocation, first)
         for kind, end in (("export", ""), ("report", ".html"))
     }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "export latest --to csv -o", "report latest -o", "bundle latest -o", "unbundle run.mgb -o", "sample latest -o",
+        "compare latest latest --html", "compare latest latest --junit", "run-test --test t --sut s --output-file",
+    ],
+)  # fmt: skip
+def test_a_dash_is_no_name_of_an_output(runs, tmp_path, capsys, command):
+    before = sorted(tmp_path.iterdir())
+    assert cli.main([*command.split(), "-"], standalone_mode=False) == 2
+    assert "'-' does not stand for stdout here" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before

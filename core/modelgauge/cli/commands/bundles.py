@@ -17,7 +17,7 @@ from modelgauge.cli.command_options import (
     shared_options,
 )
 from modelgauge.cli.dataset_options import names_again
-from modelgauge.cli.output_file import OutputFile
+from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.wording.phrases import counted, first_few
@@ -43,9 +43,7 @@ allowed_signers_option = click.option(
 
 @click.command("bundle")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The bundle."
-)
+@click.option("-o", "--output", required=True, type=OUTPUT_PATH, metavar="FILE", help="The bundle.")
 @click.option(
     "--sign", "key", type=_FILE, metavar="KEY", help="Sign the bundle with this key, by ssh-keygen."
 )
@@ -108,7 +106,7 @@ def _all_secrets(app: App) -> Redactor:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OUTPUT_PATH,
     metavar="FOLDER",
     help="The new folder.  [default: the name of the file without its ending]",
 )

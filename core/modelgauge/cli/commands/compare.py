@@ -26,7 +26,7 @@ from modelgauge.cli.comparing import (
     show_failed_gates,
     show_for_github,
 )
-from modelgauge.cli.output_file import OutputFile
+from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.comparison.options import OPTIONS, PLAN_OPTIONS
 from modelgauge.wording.phrases import counted
@@ -52,12 +52,10 @@ if TYPE_CHECKING:
         help="Show N items of each measurement that a candidate lost, and N that it won; --json has all.",
     ),
     format_option,
-    click.option(
-        "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
-    ),
+    click.option("--junit", type=OUTPUT_PATH, metavar="FILE", help="Also write the gates as JUnit XML."),
     click.option(
         "--html",
-        type=click.Path(path_type=Path),
+        type=OUTPUT_PATH,
         metavar="FILE",
         help="Also write a page for the browser: differences drawn, and the answers to each item side by side.",
     ),
@@ -203,13 +201,10 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
 # --- people's labels -------------------------------------------------------------------------------
 
 
-_FILE = click.Path(path_type=Path)
-
-
 @click.command("sample")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("-n", "number", type=click.IntRange(min=1), default=100, show_default=True, help="How many.")
-@click.option("-o", "--output-file", type=_FILE, required=True, metavar="FILE", help="A new CSV file.")
+@click.option("-o", "--output-file", type=OUTPUT_PATH, required=True, metavar="FILE", help="A new CSV file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @data_dir_option
 @shared_options
@@ -253,7 +248,7 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--labels",
-    type=_FILE,
+    type=click.Path(path_type=Path),
     multiple=True,
     required=True,
     metavar="FILE",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.cli.output_file import OutputFile
+from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ _FILE_TYPES = ("csv", "jsonl", "parquet")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OUTPUT_PATH,
     help="The file; by default report.html in the folder of one run, or report-RUN.html in the working directory for "
     "several.",
 )
@@ -84,7 +84,7 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OUTPUT_PATH,
     metavar="FOLDER|FILE",
     help="The folder of the files, or the file of a single table.  [default: a folder export-RUN]",
 )
