@@ -80,7 +80,7 @@ def file_named(name: Path, data_dir: Path) -> Path:
     Raises:
         UnknownNameError: it can only be an alias, and no data set is saved under it.
     """
-    if name.suffix.lower().lstrip(".") in FILE_TYPES or name.exists():
+    if name.suffix.lower().lstrip(".") in FILE_TYPES or len(name.parts) > 1 or name.exists():
         return name
     alias, at, number = str(name).rpartition("@")
     if not (at and number.isascii() and number.isdigit()):

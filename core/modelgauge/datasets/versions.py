@@ -87,7 +87,7 @@ def no_version(
     if there:
         listed = ", ".join(str(version.number) for version in there[-20:])
         return UnknownNameError(f"{alias!r} has no version {number}.", fix=f"Its versions are: {listed}.")
-    listed = f"There are: {', '.join(known)}." if known else "Save one first: dataset.push(alias)."
+    listed = f"There are: {', '.join(known)}." if known else "Save one: modelgauge datasets push FILE ALIAS."
     return UnknownNameError(f"There is no data set {alias!r}.", fix=did_you_mean(alias, known) + listed)
 
 

@@ -442,6 +442,23 @@ def test_versions_are_pushed_listed_pulled_and_restored(folder):
         assert says in run(*wrong, exit_code=2).stderr
 
 
+def test_a_saved_data_set_is_listed_shown_validated_and_compared_by_its_alias(folder):
+    run("push", "goldens.csv", "questions")
+    EvaluationDataset([Golden("Why?")]).push("questions", parent=1)
+    shown = as_json("show", "questions@1")
+    assert (shown["name"], shown["goldens"], shown["rows"][1]["input"]) == ("questions@1", 2, "Why?")
+    assert as_json("show", "questions")["goldens"] == 1
+    assert shown["content_hash"] == as_json("show", "goldens.csv")["content_hash"]
+    (saved,) = (row for row in as_json("list")["datasets"] if row["path"] == "questions@2")
+    assert (saved["kind"], saved["goldens"]) == ("single-turn", 1)
+    assert "questions@1: valid, 2 goldens." in run("validate", "questions@1").stdout
+    assert as_json("diff", "questions@1", "questions")["removed"][0]["input"] == "What is 2 + 2?"
+    assert "Did you mean 'questions'?" in run("show", "question", exit_code=2).stderr
+    assert (
+        "more/questions' is not a data set by its name" in run("show", "more/questions", exit_code=2).stderr
+    )
+
+
 def test_a_saved_version_is_run_by_its_alias_and_the_record_names_it(folder):
     EvaluationDataset([Golden("Is it?", expected_output="Yes")]).push("questions")
     command = ("run-test", "--metric", "exact_match", "--sut", "demo_yes_no", "--json", "--dataset")

@@ -53,11 +53,12 @@ def datasets() -> None:
 @form_options
 @shared_options
 def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm) -> None:
-    """List the data sets of a folder.
+    """List the data sets of a folder, and those that `datasets push` saved.
 
     These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and unreadable files with
     their problem; the exit code is 0 even then, unlike that of `datasets validate`. Other files of these types are
     named too. Hidden files and folders, the data folder of runs, virtual environments and node_modules are left out.
+    A data set that was saved in the data folder is listed as ALIAS@VERSION, with its latest version.
 
     \b
     Examples:
@@ -65,13 +66,16 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
       modelgauge datasets list . --recursive
     """
     from modelgauge.datasets.dataset_files import find_files
+    from modelgauge.datasets.versions import VersionsFolder
     from modelgauge.files.tables import OtherContentError
 
     rows, others = [], []
     files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
-    for path in files:
+    store = VersionsFolder(app.settings.data_dir)
+    saved = [Path(f"{alias}@{store.version(alias).number}") for alias in store.aliases()]
+    for path in [*files, *saved]:
         try:
-            row, problems, reading = _inspect(path, form)
+            row, problems, reading = _inspect(app, path, form)
             if reading is None and isinstance(problems[0], OtherContentError):
                 raise problems[0]
         except (OtherContentError, InvalidOptionError) as error:
@@ -110,26 +114,30 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
         )
 
 
-def _inspect(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
+def _inspect(
+    app: App, file: Path, form: FileForm
+) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
     """What a file holds, and all that is wrong with it; no reading where none of it can be read.
 
     Raises:
         InvalidOptionError: a column is named for a field that the goldens do not have.
     """
     try:
-        dataset, reading, kind = _read(file, form)
+        dataset, reading, kind = _read(app, file, form)
     except InputFileError as error:
         unknown = {"path": str(file), "name": file.stem, "kind": None, "goldens": 0, "content_hash": None}
         return unknown, [error], None
     return _summary(file, dataset, kind, whole=not reading.problems), reading.problems, reading
 
 
-def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
-    """The goldens of a file, all that was read of it, and of which kind they are."""
+def _read(app: App, name: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
+    """The goldens of a file, or of a saved data set, all that was read of it, and of which kind they are."""
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.fields import as_arguments, chosen_columns, is_conversation
+    from modelgauge.datasets.file_tests import file_named
     from modelgauge.datasets.rows import holds_test_cases, read_goldens, read_test_cases
 
+    path = file_named(name, app.settings.data_dir)
     table, given = form.table(path), chosen_columns(as_arguments(form.columns))
     reading = read_goldens(table, given)
     if holds_test_cases(table):  # of which nothing is shown, but what is wrong
@@ -138,7 +146,7 @@ def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
         reading.unread += cases.unread
         reading.doubts = list(dict.fromkeys([*reading.doubts, *cases.doubts]))
     kind = "multi-turn" if is_conversation(table, form.columns) else "single-turn"
-    return EvaluationDataset(reading.members, name=table.name), reading, kind
+    return EvaluationDataset(reading.members, name=table.name if path == name else str(name)), reading, kind
 
 
 def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool = True) -> dict[str, Any]:
@@ -160,12 +168,13 @@ def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool =
 @form_options
 @shared_options
 def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
-    """Show the goldens of a data set.
+    """Show the goldens of a data set: a file, or the alias of a saved data set, or ALIAS@VERSION.
 
     --json shows all their fields.
 
     \b
     Examples:
+      modelgauge datasets show questions@1
       modelgauge datasets show goldens.csv --first 10
       modelgauge datasets show questions.jsonl --column input=question --column expected_output=answer
     """
@@ -194,7 +203,7 @@ def _readable_goldens(app: App, file: Path, form: FileForm) -> EvaluationDataset
     Raises:
         InputFileError: a row cannot be read.
     """
-    dataset, reading, _ = _read(file, form)
+    dataset, reading, _ = _read(app, file, form)
     for doubt in reading.doubts:
         app.note(f"Warning: {file}: {doubt}.")
     if reading.problems:
@@ -228,7 +237,7 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
     Example:
       modelgauge datasets validate goldens.csv more.jsonl
     """
-    reports = [_validated(file, form) for file in files]
+    reports = [_validated(app, file, form) for file in files]
     valid = all(report["valid"] for report in reports)
     if app.as_json:
         app.show_json({"valid": valid, "datasets": reports})
@@ -244,10 +253,10 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
         app.exit_code = FAILED
 
 
-def _validated(file: Path, form: FileForm) -> dict[str, Any]:
+def _validated(app: App, file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.datasets.dataset_files import without_goldens
 
-    row, problems, reading = _inspect(file, form)
+    row, problems, reading = _inspect(app, file, form)
     if not (problems or row["goldens"]):
         row, problems = {**row, "content_hash": None}, [without_goldens(file)]
     doubts = [] if reading is None else [*reading.doubts, *_repetitions(reading.members)]
@@ -280,11 +289,13 @@ def _repetitions(goldens: Sequence[Any]) -> Iterator[str]:
 def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileForm) -> None:
     """Compare the goldens of two data sets.
 
-    Shows which goldens were added, removed and changed; the files may have different types. Goldens are matched by
-    their name, else by their input. If only their order differs, it says so, and the exit code is 0.
+    Shows which goldens were added, removed and changed; the files may have different types, and be saved data sets
+    (ALIAS or ALIAS@VERSION). Goldens are matched by their name, else by their input. If only their order differs, it
+    says so, and the exit code is 0.
 
     \b
-    Example:
+    Examples:
+      modelgauge datasets diff questions@1 questions
       modelgauge datasets diff goldens.csv goldens_new.json
     """
     from modelgauge.datasets.differences import differences
