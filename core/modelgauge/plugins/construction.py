@@ -320,7 +320,7 @@ class _Construction:
     def _unfit(self, parameter: Parameter, value: Any, how: str = "") -> InvalidOptionError:
         return InvalidOptionError(
             f"{self._owner}: option {parameter.name!r} cannot be {value!r}.",
-            fix=f"It is to be: {describe_type(parameter.hint)}.{how}",
+            fix=f"Give {describe_type(parameter.hint)}.{how}",
         )
 
     def _require_all(self) -> None:

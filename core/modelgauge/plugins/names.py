@@ -14,7 +14,7 @@ from enum import Enum
 from importlib import import_module
 from os import PathLike
 from pathlib import Path, PurePath
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 from urllib.parse import quote, unquote
 
 from modelgauge.config.options import truth
@@ -133,20 +133,39 @@ def spelling(written: str, hint: Any) -> str:
 
 
 def describe_type(hint: Any) -> str:
-    """A type in the words of an error message: `float`, `int or none`, `list of text`, `one of 'a', 'b'`."""
+    """A type in the words of an error message: `a number`, `a whole number, or none`, `one of 'a', 'b'`."""
     hint = _plain(hint)
     arguments = typing.get_args(hint)
-    words = {type(None): "none", Any: "text", object: "text", str: "text"} if _hashable(hint) else {}
     if _is_union(hint):
-        return " or ".join(describe_type(member) for member in arguments)
+        return ", or ".join(describe_type(member) for member in arguments)
     if typing.get_origin(hint) is Literal:
-        return f"one of {', '.join(repr(_text_of(member)) for member in arguments)}"
+        return _any_of(arguments)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return f"one of {', '.join(repr(_text_of(member.value)) for member in hint)}"
+        return _any_of([member.value for member in hint])
     if is_list(hint):
-        elements = dict.fromkeys(describe_type(part) for part in arguments if part is not Ellipsis)
-        return f"list of {', '.join(elements) or 'text'}"
-    return words.get(hint) or getattr(hint, "__name__", None) or str(hint)
+        parts = dict.fromkeys(describe_type(part) for part in arguments if part is not Ellipsis)
+        return f"a list, each part {' or '.join(parts) or 'a text'}"
+    kind = hint.__origin__ if typing.get_origin(hint) is Annotated else typing.get_origin(hint) or hint
+    words = _WORDS.get(kind) if _hashable(kind) else None
+    return words or getattr(hint, "__name__", None) or str(hint)
+
+
+_WORDS = {
+    type(None): "none",
+    Any: "a text",
+    object: "a text",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    Path: "a path",
+    dict: "a JSON object",
+}
+
+
+def _any_of(values: abc.Sequence[Any]) -> str:
+    listed = ", ".join(repr(_text_of(value)) for value in values)
+    return listed if len(values) == 1 else f"one of {listed}"
 
 
 def is_list(hint: Any) -> bool:

@@ -113,13 +113,19 @@ def test_what_does_not_convert_is_refused(hint, written):
 @pytest.mark.parametrize(
     ("hint", "words"),
     [
-        (str, "text"),
-        (int | None, "int or none"),
-        (list[float], "list of float"),
-        (list, "list of text"),
+        (str, "a text"),
+        (int | None, "a whole number, or none"),
+        (list[float], "a list, each part a number"),
+        (list, "a list, each part a text"),
         (Literal["a", "b"], "one of 'a', 'b'"),
-        (Color, "one of 'r'"),
-        (tuple[int, ...], "list of int"),
+        (bool | Literal["auto"], "true or false, or 'auto'"),
+        (Color, "'r'"),
+        (tuple[int, ...], "a list, each part a whole number"),
+        (tuple[int, str], "a list, each part a whole number or a text"),
+        (dict[str, int], "a JSON object"),
+        (Path, "a path"),
+        (Annotated[int, Field(gt=0)], "a whole number"),
+        (Box, "Box"),
     ],
 )
 def test_types_are_described_in_words(hint, words):

@@ -289,15 +289,15 @@ def test_open_keywords_take_any_option_as_text():
 
 def test_unknown_options_list_the_known():
     made = registry(lambda register: register.provider("acme", API, api_key=InjectSecret(Key)))
-    with pytest.raises(InvalidOptionError, match=r"no option 'nothing'. Known: base_url \(text\)\.$"):
+    with pytest.raises(InvalidOptionError, match=r"no option 'nothing'. Known: base_url \(a text\)\.$"):
         made.make("acme/m?nothing=1", secrets=STORE)
-    with pytest.raises(InvalidOptionError, match=r"retries \(int\), loud \(bool\)"):
+    with pytest.raises(InvalidOptionError, match=r"retries \(a whole number\), loud \(true or false\)"):
         registry(lambda register: register("x", SUT)).make("x?nothing=1")
 
 
 def test_a_value_that_does_not_convert_names_option_and_type():
     with pytest.raises(
-        InvalidOptionError, match=r"option 'temperature' cannot be 'very hot'. It is to be: float"
+        InvalidOptionError, match=r"option 'temperature' cannot be 'very hot'. Give a number"
     ):
         registry(lambda register: register("x", SUT)).make("x?temperature=very%20hot")
 
@@ -315,7 +315,7 @@ def test_model_is_an_option_where_no_provider_says_it():
 def test_options_that_are_needed_are_named():
     made = registry(lambda register: register("x", Needy))
     with pytest.raises(
-        InvalidOptionError, match=r"needs path \(text\), size \(int\). Write x\?path=…&size=…"
+        InvalidOptionError, match=r"needs path \(a text\), size \(a whole number\). Write x\?path=…&size=…"
     ):
         made.make("x")
     assert made.make("x?path=a&size=3").uid == "x?path=a&size=3"
