@@ -105,10 +105,12 @@ class Plugins:
         self._failed_names: list[str] = []
         self._failed_hooks: set[tuple[str, str]] = set()
         self.watches_items = False
-        self.tests = Registry("test", self._failed_names)
-        self.suts = Registry("sut", self._failed_names)
-        self.annotators = Registry("annotator", self._failed_names)
-        self.metrics = Registry("metric", self._failed_names)
+        every: list[Registry] = []
+        self.tests = Registry("test", self._failed_names, every)
+        self.suts = Registry("sut", self._failed_names, every)
+        self.annotators = Registry("annotator", self._failed_names, every)
+        self.metrics = Registry("metric", self._failed_names, every)
+        every += self.registries
         self.manager = _Manager(PROJECT_NAME)
         self.manager.add_hookspecs(hookspecs)
 

@@ -15,6 +15,7 @@ from modelgauge.plugins.construction import Kind, Registered, Resolved
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.first_party import how_to_install
+from modelgauge.wording.phrases import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -125,11 +126,15 @@ class Registry:
         kind: what they make.
         failed_plugins: names of plugins that could not be loaded, for the error about an unknown name; it may
             still grow.
+        others: the registries of the other kinds, for that error too; they may still be added.
     """
 
-    def __init__(self, kind: Kind, failed_plugins: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kind: Kind, failed_plugins: Sequence[str] = (), others: Sequence[Registry] = ()
+    ) -> None:
         self.kind = kind
         self._failed_plugins = failed_plugins
+        self._others = others
         # Of each uid, and of each prefix of a provider.
         self._claims: dict[tuple[str, bool], list[Registered]] = {}
 
@@ -277,6 +282,13 @@ class Registry:
             return UnknownNameError(
                 f"{prefix!r} is a provider and needs a model.", fix=f"Write {prefix}/MODEL."
             )
+        for other in self._others:
+            if other is not self and (base in other or base in other.groups):
+                found, wanted = (with_article(KIND_WORDS[kind]) for kind in (other.kind, self.kind))
+                return UnknownNameError(
+                    f"{base!r} is {found}, and {wanted} is wanted.",
+                    fix=f"--{other.kind} takes it. `modelgauge list-{self.kind}s` shows what to name here.",
+                )
         known = [*self.uids, *self.groups, *(f"{provider}/{model}" for provider in self.providers if model)]
         suggestion = did_you_mean(base, known)
         if not suggestion and "/" not in base and self.providers:

@@ -224,3 +224,12 @@ def test_where_the_interval_alone_looks_like_a_finding_the_p_value_is_told(choos
     )
     assert "(difference 57 points, 1 to 84): " in out
     assert "found 4 times in 5. The test is more careful than the interval: p is 0.12. calls" in out
+
+
+def test_a_name_of_another_kind_is_told_which_option_takes_it(run, here, choose):
+    ended = choose("--test", "echo?answer=no", "--sut", "label=nums")
+    assert ended.code == 2
+    assert "'echo' is a SUT, and a test is wanted. --sut takes it." in said(ended)
+    assert "'nums' is a test, and a SUT is wanted. --test takes it." in said(ended)
+    ended = run("run-annotator", "--annotator", "numbers", "--prompt", "q", "--completion", "a")
+    assert "'numbers' is a test, and an annotator is wanted. --test takes it." in said(ended)

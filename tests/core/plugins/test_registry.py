@@ -296,9 +296,7 @@ def test_unknown_options_list_the_known():
 
 
 def test_a_value_that_does_not_convert_names_option_and_type():
-    with pytest.raises(
-        InvalidOptionError, match=r"option 'temperature' cannot be 'very hot'. Give a number"
-    ):
+    with pytest.raises(InvalidOptionError, match=r"option 'temperature' cannot be 'very hot'. Give a number"):
         registry(lambda register: register("x", SUT)).make("x?temperature=very%20hot")
 
 
