@@ -284,7 +284,7 @@ class Session:
         stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
         item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id=begun.item_id)
         record = exception_record(begun.number, item, [], StageError(stage, "assert_test", error))
-        title = (title_of(case) if known else "") or begun.test
+        title = title_of(case) if known else begun.test
         shown = Shown(title, False, (), f"{record.error_type}: {record.message}")
         self._keep(begun, line_of(record, "assert_test", self._redact)[1], shown)
 

@@ -290,10 +290,11 @@ def turns_asked(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def title_of(case: BaseModel) -> str:
-    """The title of a case in reports: its name, else its first text."""
-    if isinstance(case, ConversationalTestCase):
-        return case.name or case.turns[0].content
-    return getattr(case, "name", None) or str(getattr(case, "input", ""))
+    """The title of a case in reports: its name, else its first text, which may be blank."""
+    turns = getattr(case, "turns", None)
+    texts = [getattr(case, name, None) for name in ("name", "input", "scenario")]
+    texts.insert(1, turns[0].content if turns else None)
+    return next((str(text) for text in texts if text and str(text).strip()), "(empty input)")
 
 
 def called(case: BaseModel) -> str:

@@ -476,3 +476,8 @@ def test_a_saved_version_is_run_by_its_alias_and_the_record_names_it(folder):
     assert "'questions' has no version 2" in results["questions@2"].stderr
     again = CliRunner().invoke(cli, ["rescore", record["run_id"], "--json"])
     assert json.loads(again.stdout)["records"][0]["dataset"]["version"] == 1
+
+
+def test_an_empty_input_has_a_title_in_a_comparison(folder):
+    EvaluationDataset([Golden("", expected_output="a")]).save_as("json", ".", "blank")
+    assert "- (empty input)\n" in run("diff", "blank.json", "goldens.csv").stdout

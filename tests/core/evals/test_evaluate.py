@@ -537,3 +537,10 @@ def test_a_metric_of_another_kind_of_cases_is_told_where_it_is_skipped():
     result = evaluate(RIGHT, metric, ignore_errors=True, skip_on_missing_params=True)
     assert "Every metric was skipped for 'right'" in result.test_results[0].error
     assert "TurnRelevancyMetric judges a ConversationalTestCase" in result.test_results[0].error
+
+
+def test_a_case_with_an_empty_input_has_a_title(capsys):
+    cases = [LLMTestCase(input=text, actual_output="a", expected_output="a") for text in ("", " \n")]
+    result = evaluate(cases, [ExactMatchMetric()])
+    assert [found.name for found in result.test_results] == ["(empty input)"] * 2
+    assert capsys.readouterr().out.count("(empty input)") == 2

@@ -339,6 +339,6 @@ def _show_differences(app: App, found: DatasetDifferences) -> None:
 
 
 def _title(row: dict[str, Any]) -> str:
-    asked = row.get("input", row.get("scenario")) or "a conversation that begins with its turns"
+    asked = row.get("input", row.get("scenario", "a conversation that begins with its turns"))
     named = f"{row['name']}: " if "name" in row else ""
-    return named + one_line(asked, 90)
+    return named + (one_line(asked, 90) or "(empty input)")
