@@ -204,8 +204,13 @@ def rows_of(database: Path, digest: str | None = None, query: str = "") -> Itera
         if digest is None:
             yield from _all_rows(connection)
         else:
-            for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
-                yield row_at(connection, rowid) or StoredRow(rowid)
+            yield from rows_at(connection, digest)
+
+
+def rows_at(connection: sqlite3.Connection, digest: str) -> Iterator[StoredRow]:
+    """The rows of a key."""
+    for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
+        yield row_at(connection, rowid) or StoredRow(rowid)
 
 
 def _all_rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:

@@ -1,7 +1,7 @@
 """A cache's folder, read without writing anything: what can be done with one that is read-only."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from modelgauge.cache.database import (
     check_files,
     checked_rows,
     connect,
+    rows_at,
     rows_of,
     sound_entries,
     structure_of,
@@ -50,6 +51,24 @@ class CacheFolder:
             structure = structure_of(self.database, query)
             sound, damaged = checked_rows(rows_of(self.database, query=query))
         return CacheCheck(sound=sound, damaged=len(damaged), structure=structure, read_only=True)
+
+    def get(self, digest: str) -> str | None:
+        """Return the JSON text of a response; None if it is not stored; see `entries_at`."""
+        return self.get_many([digest]).get(digest)
+
+    def get_many(self, digests: Collection[str]) -> dict[str, str]:
+        """Return the JSON texts of stored responses; see `entries_at`."""
+        return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
+
+    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
+        """The sound entries of these keys that are there.
+
+        Raises:
+            CacheError: the database cannot be read.
+        """
+        with self._without_writing() as query, closing(connect(self.database, query)) as connection:
+            rows = [row for digest in digests for row in rows_at(connection, digest)]
+            return {entry.key.digest: entry for entry in sound_entries(rows)}
 
     def entries(self) -> Iterator[Entry]:
         """All sound entries."""

@@ -88,7 +88,7 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
 
 
 @contextmanager
-def existing_facts(where: str | None, data_dir: Path) -> Iterator[ResponseCache | CacheFolder | None]:
+def readable_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache | CacheFolder | None]:
     """Open a cache as `existing_cache` does, or its folder alone, to be read, where nothing can be written in it.
 
     Args:
@@ -138,7 +138,7 @@ def copy_cache(source: str, target: str) -> CopyCounts:
     """
     nowhere = Path()
     with ExitStack() as stack:
-        old = stack.enter_context(existing_facts(source, nowhere))
+        old = stack.enter_context(readable_cache(source, nowhere))
         if old is None:
             raise InvalidOptionError(
                 f"There is no cache in {source}.", fix="Give the folder that holds cache.db, or a URL."

@@ -87,20 +87,12 @@ class DiskCache(CacheFolder):
 
     # --- what the engine uses -------------------------------------------------------------------------------
 
-    def get(self, digest: str) -> str | None:
-        """Return the JSON text of a response; None if it is not stored; see `get_many`."""
-        return self.get_many([digest]).get(digest)
-
-    def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """Return the JSON texts of stored responses; damaged responses are quarantined, and count as missing.
+    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
+        """The entries of these keys that are there; damaged responses are quarantined, and count as missing.
 
         Raises:
             CacheError: the database cannot be read.
         """
-        return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
-
-    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
-        """The entries of these keys that are there; as for `get_many`."""
         found: dict[str, Entry] = {}
         with self._reading():
             for group in in_groups(digests):

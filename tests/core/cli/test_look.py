@@ -414,6 +414,10 @@ def test_a_cache_in_a_read_only_folder_is_read_without_writing(run, ran, here, m
     found = run("cache", "verify", "--json").json
     assert (found["sound"], found["damaged"], found["read_only"]) == (8, 0, True)
     assert run("cache", "copy", str(folder), "copy", "--json").json["copied"] == 8
+    assert run("bundle", "latest", "-o", "run.mgb", "--json").json["cache_rows"]["kept"] == 8
+    explained = run("cache", "explain", "--sut", "flaky", "--prompt", "number 0", "--json").json
+    assert explained["nearest"] is not None
+    assert run("run-test", "--sut", "flaky", "--test", "numbers", "--dry-run").code == 0
     assert {path.name for path in folder.iterdir()} == before
     if other is None:
         with closing(sqlite3.connect(folder / "cache.db")) as database, database:

@@ -53,9 +53,9 @@ def stats(app: App, /) -> None:
     Example:
       modelgauge cache stats
     """
-    from modelgauge.cache.opening import existing_facts
+    from modelgauge.cache.opening import readable_cache
 
-    with existing_facts(app.settings.cache, app.settings.data_dir) as opened:
+    with readable_cache(app.settings.cache, app.settings.data_dir) as opened:
         entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
         shared = opened is not None and opened.shared
         quarantined = 0 if opened is None else opened.quarantined()
@@ -87,9 +87,9 @@ def verify(app: App, /) -> None:
       modelgauge cache verify
     """
     from modelgauge.cache.base import CacheCheck
-    from modelgauge.cache.opening import existing_facts
+    from modelgauge.cache.opening import readable_cache
 
-    with existing_facts(app.settings.cache, app.settings.data_dir) as opened:
+    with readable_cache(app.settings.cache, app.settings.data_dir) as opened:
         found = CacheCheck(sound=0, damaged=0) if opened is None else opened.verify()
         broken = opened is not None and bool(opened.damaged)
         place = _place(app, opened)
