@@ -306,18 +306,28 @@ def report_error(app: App, error: BaseException) -> int:
     if isinstance(error, ModelGaugeError):
         app.note(f"Error: {error.problem}\n{error.fix.strip()}")
         return error.exit_code
-    if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        app.note(f"Error: the disk refused to write more: {error}\n{_MAKE_ROOM}")
-        return STOPPED
     if isinstance(error, OSError):
-        app.note(f"Error: the operating system refused an operation: {error}")
-        app.note("Correct what it names; `modelgauge --debug ...` shows where it happened.")
-        return STOPPED
+        told, code = _refusal(error)
+        app.note(told)
+        return code
     described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     app.note(f"Error: this should not have happened: {described}")
     if not app.debug:
         app.note("Run it again as `modelgauge --debug ...` for the traceback, and please report it.")
     return INTERNAL
+
+
+def _refusal(error: OSError) -> tuple[str, int]:
+    """What to say of an operation that the operating system refused, and the exit code."""
+    if error.errno == errno.ENAMETOOLONG:
+        runs = "Give the name of a run (`modelgauge runs` lists them), or a shorter path of a file."
+        return f"Error: {error.filename!r} is too long for a name.\n{runs}", USAGE
+    if error.errno in _NO_ROOM:
+        return f"Error: the disk refused to write more: {error}\n{_MAKE_ROOM}", STOPPED
+    return (
+        f"Error: the operating system refused an operation: {error}\n"
+        "Correct what it names; `modelgauge --debug ...` shows where it happened."
+    ), STOPPED
 
 
 def _is_broken_pipe(error: BaseException) -> bool:

@@ -295,6 +295,18 @@ def test_what_the_operating_system_refuses_is_no_internal_error(shell):
     assert "Error: the operating system refused an operation" in ended.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows says that there is no such file")
+@pytest.mark.parametrize(
+    "command",
+    ["show {}", "compare {} {}", "runs --data-dir {}", "datasets show {}", "--plugin {} list-suts"],
+)
+def test_a_name_that_no_file_can_have(run, command):
+    ended = run(*command.replace("{}", "x" * 300).split())
+    assert (ended.code, ended.out) == (2, "")
+    assert f"Error: '{'x' * 300}" in ended.err
+    assert "is too long for a name.\nGive the name of a run" in ended.err
+
+
 @pytest.mark.parametrize("folder", [".", "..", "/", "./"])
 def test_an_output_file_that_is_a_folder(run, here, folder):
     ended = run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", folder)
