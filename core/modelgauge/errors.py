@@ -198,3 +198,7 @@ class RedactedAnswerError(CallError):
 
 class MissingAnswerError(CallError):
     """A replayed SUT has no recorded answer for this prompt."""
+
+
+class NotCachedError(CallError):
+    """The cache has no answer to a call, in a run that uses only what is cached."""

@@ -12,9 +12,9 @@ from modelgauge.bundles.item_checks import differences
 from modelgauge.bundles.run_checks import RunCheck, equal
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, RunFailure
+from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import RECORD, RunFolder
-from modelgauge.errors import RecordError, RedactedAnswerError, RunStoppedError
+from modelgauge.errors import NotCachedError, RecordError, RedactedAnswerError
 from modelgauge.rerun.again import rescore
 from modelgauge.rerun.original import Names, OriginalRun
 from modelgauge.rerun.trust import check_names
@@ -22,6 +22,7 @@ from modelgauge.runs.items import JournalItems
 from modelgauge.wording.phrases import counted
 
 _NOW = "by the test now"
+_NOT_CACHED = "they need answers of annotators or judges that are not in the cache, and nothing is paid here."
 
 
 def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **options: Any) -> None:
@@ -53,15 +54,17 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
     given = {"test": names.test, "dataset": names.dataset, "metrics": names.metrics, "judge": names.judge}
     with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
         try:
-            [again] = rescore(run.path, data_dir, **given, runs_dir=scratch, max_calls=0, **options)
+            [again] = rescore(run.path, data_dir, **given, runs_dir=scratch, only_cached=True, **options)
         except RecordError as error:
             made.add(f"its answers cannot be measured again: {error.problem.rstrip('.')}")
             return
-        _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
+        lacking = _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
+    if lacking:
+        made.unchecked.append(f"The scores of {counted(lacking, 'item')}: {_NOT_CACHED}")
     if again.failure is not None:
         left = made.items - again.counts.scored - again.counts.failed
-        made.unchecked.append(f"The scores of {counted(left, 'item')}: {_why(again.failure)}")
-    elif (run.path / RECORD).exists() and not made.redacted:
+        made.unchecked.append(f"The scores of {counted(left, 'item')}: {again.failure.message}")
+    elif not lacking and (run.path / RECORD).exists() and not made.redacted:
         record = run.read_record()
         recovered = record.counts.failed - again.counts.failed
         if recovered > 0:  # a judge has answered since what it did not answer then
@@ -72,24 +75,30 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
             made.add(problem)
 
 
-def _why(failure: RunFailure) -> str:
-    if failure.error_type == RunStoppedError.__name__ and "--max-calls" in failure.message:
-        return (
-            "they need answers of annotators or judges that are not in the cache, and nothing is paid here."
-        )
-    return failure.message
+def _compare_items(made: RunCheck, again: JournalItems) -> int:
+    """Compare the items of two journals, both in the order of the test.
 
-
-def _compare_items(made: RunCheck, again: JournalItems) -> None:
-    """Compare the items of two journals, both in the order of the test."""
-    new = again.in_order()
+    Returns:
+        How many were scored in the run, and lack answers now.
+    """
+    new, lacking = again.in_order(), 0
     other = next(new, None)
     for record in JournalItems(made.run.journal).in_order():
         while other is not None and other.index < record.index:
             other = next(new, None)
-        if other is not None and other.index == record.index and isinstance(record, TestItemRecord):
+        if other is None or other.index != record.index or not isinstance(record, TestItemRecord):
+            continue
+        if _lacks_answers(other):
+            lacking += 1
+        else:
             for problem in _differences(record, other):
                 made.add(problem, made.lines.get(record.index), str(record.test_item.id))
+    return lacking
+
+
+def _lacks_answers(item: ItemRecord) -> bool:
+    failures = [item] if isinstance(item, TestItemExceptionRecord) else item.failed_repeats
+    return any(failure.error_type == NotCachedError.__name__ for failure in failures)
 
 
 def _differences(record: TestItemRecord, again: ItemRecord) -> Iterator[str]:

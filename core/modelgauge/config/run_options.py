@@ -103,6 +103,7 @@ class RunOptions:
         max_cost: Stop when SUTs have reported a cost of this many US dollars.
         grace: Seconds that calls under way get when the run is interrupted.
         progress: Show a progress bar.
+        only_cached: Send nothing: a call that the cache does not answer fails its item.
         redactor: Knows the secrets that must not be written anywhere.
         first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
 
@@ -140,6 +141,7 @@ class RunOptions:
     max_cost: float | None = option(None, "limits", FROM_0, "USD")
     grace: float = option(5, "limits", FROM_0)
     progress: bool = option(False, "process", YES_NO)
+    only_cached: bool = option(False, "process", YES_NO)
     redactor: Redactor = field(default_factory=Redactor)
     first_patience: float = 30
 
@@ -194,6 +196,7 @@ class RunOptionsDict(TypedDict, total=False):
     max_cost: float | None
     grace: float
     progress: bool
+    only_cached: bool
 
 
 OPTIONS: dict[str, OptionInfo] = options_in(RunOptions)

@@ -33,7 +33,14 @@ from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
-from modelgauge.errors import CallError, CallTimeoutError, DefinitionError, ModelGaugeError, RunStoppedError
+from modelgauge.errors import (
+    CallError,
+    CallTimeoutError,
+    DefinitionError,
+    ModelGaugeError,
+    NotCachedError,
+    RunStoppedError,
+)
 from modelgauge.files.reserve import Reserve
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
 from modelgauge.interfaces.identity import overrides
@@ -103,7 +110,7 @@ class Switchboard:
         with self.services.deadlines.paused():
             try:
                 asked = await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
-            except (RunStoppedError, DefinitionError):
+            except (RunStoppedError, DefinitionError, NotCachedError):
                 raise
             except Exception as error:
                 # Not the error itself: its call was retried already, and the annotator's need not be.

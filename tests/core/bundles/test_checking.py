@@ -1,6 +1,8 @@
 """What `check` finds in runs that are not what they say, and that it finds nothing in those that are."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 from bundled_runs import ASKED, Judge, Length, Questions, edit_json, edit_lines
@@ -275,6 +277,21 @@ def test_answers_of_judges_that_are_gone_are_not_paid_again(run, data_dir):
     assert why.startswith(
         "The scores of 4 items: they need answers of annotators or judges that are not in the cache"
     )
+
+
+def test_what_can_be_scored_without_answers_that_are_gone_is_checked(run, data_dir):
+    with closing(sqlite3.connect(data_dir / "cache" / "cache.db")) as database, database:
+        gone = database.execute("DELETE FROM Cache WHERE value LIKE '%sound for%question 1%'")
+        assert gone.rowcount == 1
+    edit_lines(run, lambda lines: item("q4", lines)["measurements"].update(right=1.0))
+    ASKED.clear()
+    made = rescored(run, data_dir)
+    assert ASKED == []
+    assert [str(finding) for finding in made.findings if "by the test now" in str(finding)] == [
+        f"items.jsonl, line {line_of(run, 'q4')}: item q4: right is 1 in the record, and 0 by the test now"
+    ]
+    [why] = made.unchecked
+    assert why.startswith("The scores of 1 item: they need answers of annotators or judges")
 
 
 class SometimesDown(Judge):

@@ -12,7 +12,7 @@ from modelgauge.engine.calls.budget import Rate, tokens_of
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner, limiter_of
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_sent, limiter_of
 from modelgauge.engine.calls.waiting import Pauses, Server
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT, Retry
@@ -71,8 +71,7 @@ class Admission:
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
         services.waits |= {self.pauses, self._rate}
-        # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
-        self._is_sent = is_sut or not (owner.is_cheap or judge_suts)
+        self._is_sent = is_sent(owner, judge_suts)
         self._is_capped = self._is_sent and services.budget.is_capped
         self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.

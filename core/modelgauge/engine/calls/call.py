@@ -37,12 +37,18 @@ from modelgauge.engine.calls.traits import (
     declared_response,
     is_batched,
     is_immediate,
+    is_sent,
     keys_of,
     why_unkept,
 )
 from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
 from modelgauge.engine.loop.stalls import Paces
-from modelgauge.errors import CallTimeoutError, InvalidResponseError, SingleCompletionError
+from modelgauge.errors import (
+    CallTimeoutError,
+    InvalidResponseError,
+    NotCachedError,
+    SingleCompletionError,
+)
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
@@ -306,8 +312,14 @@ class Target:
             tally: where answers are counted that the SUT refuses.
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
+
+        Raises:
+            NotCachedError: only answers in the cache are used.
         """
         services, admission = self.services, self.admission
+        if services.options.only_cached and is_sent(self.owner, self._judge_suts):
+            problem = f"The cache has no answer of '{self.owner.uid}' to this, and nothing is sent."
+            raise NotCachedError(problem, fix="Leave only_cached out to ask for it.")
         queued = services.clock()
         attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
         while True:

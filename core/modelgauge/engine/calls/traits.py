@@ -36,6 +36,16 @@ def is_cached(owner: Owner, judge_suts: JudgeSUTs | None = None) -> bool:
     return not owner.is_cheap and owner.why_uncacheable(judge_suts) is None
 
 
+def is_sent(owner: Owner, judge_suts: JudgeSUTs | None = None) -> bool:
+    """Whether calls are sent to somebody. What a judge asks is sent by its SUTs, and a cheap metric computes.
+
+    Args:
+        owner: is called.
+        judge_suts: the SUTs that it asks, by its own names.
+    """
+    return isinstance(owner, PromptResponseSUT) or not (owner.is_cheap or judge_suts)
+
+
 def learn_secrets(made: Identified, redactor: Redactor) -> None:
     """Have the secrets that an object was made with taken out of all texts, as a store does with those it found."""
     for secret in secrets_of(made):
