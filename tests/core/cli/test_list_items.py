@@ -67,6 +67,21 @@ def test_a_test_without_items_has_none_to_show(run, here):
     assert run("list-items", "--test", "numbers", "--json").json == {"test_uid": "numbers", "items": []}
 
 
+def test_json_of_items_that_do_not_end_says_how_many_were_read(run, here, monkeypatch):
+    now = iter(range(10**6))
+    monkeypatch.setattr("modelgauge.engine.items.source.monotonic", lambda: next(now))
+    plugin = here / "plugin.py"
+    plugin.write_text(
+        plugin.read_text(encoding="utf-8").replace("items = 10", "items = 100"), encoding="utf-8"
+    )
+    ended = run("list-items", "--test", "numbers", "--json")
+    assert len(ended.json["items"]) == 100
+    assert (
+        "--json prints all or none of the items of 'numbers', so it reads them all first: 11 so far"
+        in ended.err
+    )
+
+
 def test_json_is_whole_or_not_there(run, asking, here):
     """Also when a later part cannot be read, made or found: a script never gets half an object."""
     assert run("run-test", "--test", "numbers", "--sut", "echo").code == 0

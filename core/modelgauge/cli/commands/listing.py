@@ -219,9 +219,11 @@ def list_items(app: App, /, *, test: str, **given: Any) -> None:
       modelgauge list-items --test bbh_navigate --max-test-items 3 --json
     """
     from modelgauge.api import list_items as made_items
+    from modelgauge.engine.items.source import warning_when_slow
 
     items = made_items(test, **app.runner_arguments(), **pop_run_options(given))
     if app.as_json:
+        items = warning_when_slow(items, "--json prints all or none of the items of", test)
         app.show_pieces(_items_as_json(app, test, items))
         return
     number = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,6 +30,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _CHUNK = 1024
 _FIRST_CHUNK = 32  # so that the first calls are sent soon
@@ -37,9 +38,9 @@ _LOW = 128
 _CHUNK_SECONDS = 0.02
 
 _LONG = 10.0  # seconds
+_CHOOSES = "-m (in Python max_test_items) chooses among all items of"
 _ALL_ARE_READ = (
-    "-m (in Python max_test_items) chooses among all items of '%s', so it reads them all first: %s so far. "
-    "If they never end, stop this, and let make_test_items end."
+    "%s '%s', so it reads them all first: %s so far. If they never end, stop this, and let make_test_items end."
 )
 
 
@@ -112,7 +113,7 @@ def chosen(
         items = _with_field(items, options.cluster, test.uid)
     number = total = len(made) if isinstance(made, Sized) else None
     if options.max_test_items is not None:
-        few = sample(_warning_when_slow(items, test.uid), options.max_test_items, options.seed)
+        few = sample(warning_when_slow(items, _CHOOSES, test.uid), options.max_test_items, options.seed)
         items, number, total = iter(few), len(few), len(ids)
     if options.item_range is not None:
         start, stop = options.item_range
@@ -184,12 +185,18 @@ def _parts_of(context: Any) -> list[Mapping[str, Any]]:
 _FURTHER_FIELDS = ("custom_column_key_values", "metadata", "additional_metadata")
 
 
-def _warning_when_slow(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:
-    """The items; a warning says how many were read where that takes long."""
+def warning_when_slow(items: Iterable[T], why: str, test_uid: str) -> Iterator[T]:
+    """The items; a warning says how many were read where that takes long.
+
+    Args:
+        items: of a test.
+        why: they are all read, up to the name of the test.
+        test_uid: the test.
+    """
     due = monotonic() + (wait := _LONG)
     for number, item in enumerate(items, start=1):
         if monotonic() > due:
-            log.warning(_ALL_ARE_READ, test_uid, f"{number:,}")
+            log.warning(_ALL_ARE_READ, why, test_uid, f"{number:,}")
             due = monotonic() + (wait := 2 * wait)
         yield item
 
