@@ -1,6 +1,6 @@
 """`python -m modelgauge`: the same as the `modelgauge` command."""
 
-from modelgauge.cli.main import main
+from modelgauge.cli.entry import main
 
 if __name__ == "__main__":
     main()

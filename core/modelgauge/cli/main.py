@@ -1,4 +1,4 @@
-"""The entry point of the `modelgauge` command, and the table of its commands."""
+"""The `modelgauge` group, and the table of its commands."""
 
 from __future__ import annotations
 

@@ -63,10 +63,9 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
     ending = "" if reduction is None else f".{reduction}"
 
     def results(test: PromptResponseTest) -> list[str] | None:
-        names = (
-            test.measurement_names() if type(test) is DatasetTest else None
-        )  # others measure what they like
-        return None if names is None else [f"{name}{ending}" for name in names]
+        if type(test) is not DatasetTest:  # others measure what they like
+            return None
+        return [f"{name}{ending}" for name in test.measurement_names()]
 
     check_names(thresholds, [ThresholdTest(work.test.uid, work.groups, results(work.test)) for work in works])
 

@@ -295,6 +295,20 @@ def test_what_the_operating_system_refuses_is_no_internal_error(shell):
     assert "Error: the operating system refused an operation" in ended.stderr
 
 
+def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(here):
+    interrupted = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *args):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from modelgauge.cli.entry import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", interrupted], cwd=here, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows says that there is no such file")
 @pytest.mark.parametrize(
     "command",

@@ -300,6 +300,11 @@ class Target:
         """A response that is not cached, in the form that the cache would give back."""
         return response if self.codec.comes_back(response) else self._text_to_store(response)[1]
 
+    def _check_sendable(self) -> None:
+        if self.services.options.only_cached and is_sent(self.owner, self._judge_suts):
+            problem = f"The cache has no answer of '{self.owner.uid}' to this, and nothing is sent."
+            raise NotCachedError(problem, fix="Leave only_cached out to ask for it.")
+
     async def _pay(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
     ) -> Called:
@@ -312,14 +317,9 @@ class Target:
             tally: where answers are counted that the SUT refuses.
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
-
-        Raises:
-            NotCachedError: only answers in the cache are used.
         """
         services, admission = self.services, self.admission
-        if services.options.only_cached and is_sent(self.owner, self._judge_suts):
-            problem = f"The cache has no answer of '{self.owner.uid}' to this, and nothing is sent."
-            raise NotCachedError(problem, fix="Leave only_cached out to ask for it.")
+        self._check_sendable()
         queued = services.clock()
         attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
         while True:

@@ -40,7 +40,8 @@ _CHUNK_SECONDS = 0.02
 _LONG = 10.0  # seconds
 _CHOOSES = "-m (in Python max_test_items) chooses among all items of"
 _ALL_ARE_READ = (
-    "%s '%s', so it reads them all first: %s so far. If they never end, stop this, and let make_test_items end."
+    "%s '%s', so it reads them all first: %s so far. "
+    "If they never end, stop this, and let make_test_items end."
 )
 
 
