@@ -35,7 +35,7 @@ from modelgauge.metrics.judges import default_judge_name
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
-from modelgauge.runs.naming import find_runs, is_file_of_records
+from modelgauge.runs.naming import RUN, find_runs, is_file_of_records
 from modelgauge.runs.record_files import records_in
 from modelgauge.wording.did_you_mean import known_names
 
@@ -336,6 +336,7 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
         data_dir: where runs are looked up by id.
 
     Raises:
+        InvalidOptionError: an argument is no path.
         RecordError: there is no record, or there are several (then use `load_records`).
     """
     records = load_records(path, data_dir)
@@ -349,6 +350,8 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
 
 def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[TestRecord]:
     """Read all records of a file, or all runs of an invocation; see `load_record`."""
+    RUN.check("path", path)
+    FOLDER.check("data_dir", data_dir, or_none=True)
     if is_file_of_records(Path(path)):
         return records_in(Path(path))
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir

@@ -13,17 +13,25 @@ from pathlib import Path
 import pytest
 
 from modelgauge import (
+    DownloadLimits,
     FunctionSUT,
     LocalData,
+    PackageData,
     PromptResponseTest,
     Runner,
     TestItem,
+    UnpackLimits,
+    calibrate_judge,
+    compare,
     hookimpl,
     list_items,
     load_record,
     load_records,
+    plan_comparison,
+    rescore,
     resume,
     run_test,
+    sample_answers,
 )
 from modelgauge.config.settings import Settings
 from modelgauge.engine.loop.blocking import blocking
@@ -38,6 +46,7 @@ from modelgauge.errors import (
     UsageError,
 )
 from modelgauge.plugins.discovery import Plugins
+from modelgauge.rerun.again import plan_resume
 from modelgauge.runs.recorded_run import RecordedRun
 
 REQUEST = ContextVar("request", default="none")
@@ -478,6 +487,27 @@ def test_an_error_of_make_test_items_names_its_line_also_in_a_sample(sut, option
     assert record.failure.stage == "items"
     record = run_test(Empty("x"), sut, max_test_items=2, **options)
     assert record.failure.message.endswith("let it give at least one TestItem")  # and no line of ours
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"run", ["run"], object()])
+@pytest.mark.parametrize(
+    "call",
+    [
+        load_record, load_records, resume, rescore, plan_resume,
+        lambda wrong: compare(wrong, "latest"), lambda wrong: plan_comparison(wrong or 5, "latest"),
+        lambda wrong: calibrate_judge(wrong, "labels.csv"), lambda wrong: sample_answers(wrong, 5),
+        lambda wrong: rescore("latest", dataset=wrong or 5),
+        lambda wrong: load_record("latest", wrong or 5), lambda wrong: resume("latest", wrong or 5), LocalData,
+        lambda wrong: PackageData("package", wrong), DownloadLimits, UnpackLimits,
+    ],
+)  # fmt: skip
+def test_what_no_argument_can_be_is_refused_in_our_words(call, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if call in (DownloadLimits, UnpackLimits) and wrong == 5:
+        return
+    with pytest.raises(UsageError) as caught:
+        call(wrong)
+    assert "Give" in caught.value.fix
 
 
 def test_what_a_run_was_made_of_stands_in_its_manifest(sut, options, tmp_path):

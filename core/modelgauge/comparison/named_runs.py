@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from modelgauge.config.options import FOLDER, Values
 from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
@@ -17,6 +18,17 @@ Given = str | Path | TestRecord
 GivenRuns = Given | Sequence[TestRecord]
 """The name of one or more runs, or a list of records."""
 
+_GIVEN = Values(
+    "the id or the folder of a run, a record, or a list of these",
+    lambda value: (
+        isinstance(value, str | Path | TestRecord)
+        or (
+            isinstance(value, Sequence)
+            and all(isinstance(each, str | Path | TestRecord | RecordedRun) for each in value)
+        )
+    ),
+)
+
 
 def named_runs(
     given: Given | Sequence[Given | RecordedRun], data_dir: str | Path | None = None
@@ -28,8 +40,11 @@ def named_runs(
         data_dir: where runs are looked up by id; by default what the settings say.
 
     Raises:
+        InvalidOptionError: something else is given.
         RecordError: there is no run, or a run cannot be read.
     """
+    _GIVEN.check("A run", given)
+    FOLDER.check("data_dir", data_dir, or_none=True)
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     if isinstance(given, TestRecord):
         return [_of_record(given, folder)]

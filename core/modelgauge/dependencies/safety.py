@@ -131,9 +131,15 @@ class DownloadLimits:
     def __post_init__(self) -> None:
         at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
         for name, least in at_least.items():
-            if not getattr(self, name) >= least:
-                problem = f"DownloadLimits({name}={getattr(self, name)!r}) is too small."
-                raise DefinitionError(problem, fix=f"Give at least {least:g}.")
+            value = getattr(self, name)
+            if not _is_number(value) or not value >= least:
+                what = "too small" if _is_number(value) else "no number"
+                fix = f"Give at least {least:g}."
+                raise DefinitionError(f"DownloadLimits({name}={value!r}) is {what}.", fix=fix)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------
@@ -169,7 +175,7 @@ class UnpackLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            if not _is_number(value) or not value > 0:
                 raise DefinitionError(
                     f"UnpackLimits({field.name}={value!r}) is not a positive number.",
                     fix=f"Give a number above 0, or leave {field.name} out for {field.default!r}.",

@@ -202,6 +202,9 @@ class LocalData(_InPlace):
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data.
+
+    Raises:
+        DefinitionError: `path` is no path.
     """
 
     def __init__(
@@ -214,6 +217,8 @@ class LocalData(_InPlace):
         limits: UnpackLimits | None = None,
     ) -> None:
         super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
+        if not isinstance(path, str | Path):
+            raise DefinitionError(f"LocalData(path={path!r}) is no path.", fix="Give a str or a Path.")
         self.path = Path(path)
 
     @property
@@ -250,7 +255,7 @@ class PackageData(_InPlace):
         limits: UnpackLimits | None = None,
     ) -> None:
         super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
-        parts = path.split("/")
+        parts = path.split("/") if isinstance(path, str) else [""]
         if "" in parts or "\\" in path or any(map(unsafe_part, parts)):
             raise DefinitionError(
                 f"PackageData(path={path!r}) is not a path inside a package.",

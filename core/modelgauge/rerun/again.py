@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Unpack
 
 from modelgauge.api import Runner, RunnerOptions
+from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.secrets import SecretDescription
 from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
@@ -25,11 +26,12 @@ from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.rerun.original import Names, OriginalRun, says
 from modelgauge.rerun.rated_answers import RATED, RatedAnswers
 from modelgauge.rerun.trust import check_names
-from modelgauge.runs.naming import find_runs
+from modelgauge.runs.naming import RUN, find_runs
 
 T = TypeVar("T")
 _Doing: TypeAlias = Callable[[Runner, Work, Resolver], T]
 """What is done with the work of a run that is done again."""
+_DATASET = instance_of((str, Path), "the path of a file, or the alias of a data set that was saved")
 _SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
 
@@ -137,6 +139,7 @@ def rescore(
         UsageError: there is a data set without metrics, or metrics without a data set, or a test or ratings with them.
         InputFileError: a run has no ratings.
     """
+    _DATASET.check("dataset", dataset, or_none=True)
     form = FileForm(columns or {}, delimiter, encoding)
     if (test is not None) + ratings + (dataset is not None or bool(metrics) or says(form)) > 1:
         raise UsageError(
@@ -194,10 +197,12 @@ def _work_on_each(
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
+    RUN.check("run", run)
     return find_runs(_folder_of_data(data_dir), str(run))
 
 
 def _folder_of_data(data_dir: str | Path | None) -> Path:
+    FOLDER.check("data_dir", data_dir, or_none=True)
     return Path(data_dir) if data_dir is not None else load_settings().data_dir
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from modelgauge.config.options import instance_of
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
     MANIFEST,
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _MOST_LISTED = 5
+
+RUN = instance_of((str, Path), "the id or the folder of a run, or 'latest'")
+"""What Python's functions take as the name of runs."""
 
 
 def find_runs(data_dir: Path, name: str) -> list[RunFolder]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.config.options import is_number
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 from modelgauge.errors import InputFileError, InvalidOptionError
@@ -78,8 +79,8 @@ def sample_answers(
 
 def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str | None]]:
     """Draw judged answers of these runs; see `sample_answers`."""
-    if n < 1:
-        raise InvalidOptionError(f"{counted(n, 'answer')} cannot be drawn.", fix="Draw 1 or more.")
+    if not is_number(n, int) or n < 1:
+        raise InvalidOptionError(f"{n!r} answers cannot be drawn.", fix="Draw 1 or more.")
     drawn = []
     for run in runs:
         sut, judged = (
