@@ -11,9 +11,11 @@ import hashlib
 import hmac
 import secrets
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -121,7 +123,8 @@ class Safety:
                 for name, value in _HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "private, no-cache")
-            await send(message)
+            with suppress(LocalProtocolError):  # the request was broken, and its sender has been told
+                await send(message)
 
         request = Request(scope, receive)
         try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import socket
 
 import pytest
@@ -129,6 +130,19 @@ def test_who_sends_too_much_or_hangs_up_does_no_harm(workbench):
         one.close()
     for _ in range(3):  # a hundred tracebacks would fill the pipe of its output, and stop it
         assert workbench.ask("/runs")[0] == 200
+
+
+def test_a_request_that_breaks_off_leaves_no_traceback(serve, tmp_path):
+    workbench = serve(tmp_path)
+    broken = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", workbench.port)) as client:
+            client.sendall(broken)
+            assert client.recv(1000).startswith(b"HTTP/1.1 400")
+    workbench.process.send_signal(signal.SIGINT)
+    said = workbench.process.stdout.read()
+    assert "Invalid HTTP request received." in said
+    assert "Traceback" not in said
 
 
 def test_a_token_lets_in_people_and_programs_and_nobody_else(guarded):
