@@ -27,12 +27,14 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
         data_dir: of the runs.
 
     Raises:
-        InvalidOptionError: no plugin knows such a URL, or it cannot be read, or has a password in its query.
+        InvalidOptionError: no plugin knows such a URL, or it cannot be read, or has a password in its query; or the
+            folder is a file.
         CacheError: it cannot be used.
     """
-    if where is None or "://" not in where:
-        # What is called may change the working directory.
-        return DiskCache(data_dir.absolute() / "cache" if where is None else Path(where))
+    folder = _folder(where, data_dir)
+    if folder is not None:
+        return DiskCache(folder)
+    where = str(where)
     scheme = where.partition("://")[0]
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
     entry_points = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
@@ -104,10 +106,19 @@ def readable_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
 
 
 def _folder(where: str | None, data_dir: Path) -> Path | None:
-    """The folder of a cache; None for one on a server."""
-    if where is None:
-        return data_dir / "cache"
-    return None if "://" in where else Path(where)
+    """The folder of a cache; None for one on a server.
+
+    Raises:
+        InvalidOptionError: it is a file.
+    """
+    if where is not None and "://" in where:
+        return None
+    folder = data_dir / "cache" if where is None else Path(where)
+    if folder.is_file():
+        raise InvalidOptionError(
+            f"The cache cannot be in {folder}, which is a file.", fix="Give a folder, or the URL of a server."
+        )
+    return folder.absolute()  # what is called may change the working directory
 
 
 class CopyCounts(NamedTuple):

@@ -194,6 +194,8 @@ def test_names_are_looked_at_before_anything_is_made_ready(choose, monkeypatch):
     assert ended.code == 2
     assert "There is no test 'numberz'. Did you mean 'numbers'" in said(ended)
     assert "There is no SUT 'ecko'." in said(ended)
+    ended = choose("--test", "numbers", "--sut", "echo", "--judge", "jugde")  # also one that nobody would ask
+    assert (ended.code, "There is no SUT 'jugde'." in said(ended)) == (2, True)
 
 
 SEVEN = """

@@ -402,6 +402,15 @@ def test_looking_at_a_cache_does_not_make_one(run, here, command):
     assert not (here / "elsewhere").exists()
 
 
+@pytest.mark.parametrize(
+    "command", ["cache stats", "cache verify", "cache clear --yes", "run-test --sut echo --test numbers"]
+)
+def test_a_cache_that_is_a_file(run, here, command):
+    ended = run(*command.split(), "--cache", "plugin.py")
+    assert (ended.code, ended.out) == (2, "")
+    assert "The cache cannot be in plugin.py, which is a file.\nGive a folder" in ended.err
+
+
 @pytest.mark.parametrize("in_use", [False, True])
 def test_a_cache_in_a_read_only_folder_is_read_without_writing(run, ran, here, monkeypatch, in_use):
     folder = here / "run_data" / "cache"

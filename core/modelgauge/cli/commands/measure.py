@@ -129,7 +129,7 @@ def run_test(
         inputs |= {"run_file": app.run_file}
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
-    check_names(app.plugins, tests, suts)  # before the much that a run imports
+    check_names(app.plugins, tests, [*suts, *filter(None, [judge])])  # before the much that a run imports
     pairs: _Pairs = [*tests, *of_datasets], list(suts)
     left_out: list[LeftOut] = []
     with judged_by(judge):
