@@ -140,7 +140,9 @@ def test_a_request_that_breaks_off_leaves_no_traceback(serve, tmp_path):
             client.sendall(broken)
             assert client.recv(1000).startswith(b"HTTP/1.1 400")
     workbench.process.send_signal(signal.SIGINT)
-    said = workbench.process.stdout.read()
+    with workbench.process.stdout as output:
+        said = output.read()
+    workbench.process.wait()
     assert "Invalid HTTP request received." in said
     assert "Traceback" not in said
 
