@@ -206,3 +206,17 @@ def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was
     assert code == 0, err
     assert record(run)["counts"]["scored"] == 30
     assert len(calls(tmp_path)) == 30 + CAP
+
+
+def test_interrupts_at_one_moment_end_as_one_after_the_other(tmp_path):
+    for number in range(6):  # the second comes while the loop handles the first: at some step, another each time
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = running(folder)
+        process.send_signal(signal.SIGINT)
+        time.sleep(number / 2000)
+        process.send_signal(signal.SIGTERM)
+        code, _, err = ended(process)
+        assert code == 130, err
+        assert "Traceback" not in err
+        assert record(runs(folder)[0])["counts"]["scored"] == 6

@@ -6,10 +6,12 @@ import asyncio
 import atexit
 import contextvars
 import os
+import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, TypeVar
 
 from modelgauge.errors import RunStoppedError
@@ -72,8 +74,77 @@ def _loop_is_running() -> bool:
     return True
 
 
-_INTERRUPTIONS = 3
-"""That work which ends may meet; the last leaves the rest to the loop."""
+_MOST_CANCELLATIONS = 3
+"""Times that Ctrl-C cancels the work; the next leaves the rest to the loop."""
+
+_APART = 0.05
+"""Seconds between two cancellations, at least."""
+
+_HELD_UP = 0.3
+"""Seconds in which a loop hears of Ctrl-C, unless code holds it up."""
+
+
+class _Interrupts:
+    """Ctrl-C while the main thread runs its loop: it cancels the work.
+
+    At the second, asyncio's own runner raises KeyboardInterrupt wherever the thread is. Between two steps of the loop
+    this loses a step, and what waits for the step waits for ever. So it is raised here only where a further
+    cancellation would not help: while code holds up the loop, or after several.
+
+    Args:
+        loop: of the main thread.
+
+    Attributes:
+        count: how many there were.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.count = 0
+        self._loop = loop
+        self._task: asyncio.Task[Any] | None = None
+        self._unheard_since: float | None = None
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle Ctrl-C in the block, unless the caller's program does."""
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        signal.signal(signal.SIGINT, self._on_signal)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def begin(self) -> None:
+        """Learn that the work begins, in the task that runs now."""
+        self._task = asyncio.current_task()
+        if self.count:
+            self._cancel()
+
+    def end(self) -> None:
+        """Let work that was broken off end before all that it has begun: closing the loop would cancel all at once."""
+        for _ in range(_MOST_CANCELLATIONS):
+            self._cancel()
+            with suppress(KeyboardInterrupt):
+                if self._task is not None and not self._task.done():
+                    self._loop.run_until_complete(asyncio.wait([self._task]))
+                return
+
+    def _on_signal(self, *_: object) -> None:
+        self.count += 1
+        now = monotonic()
+        if self._unheard_since is None:
+            self._unheard_since = now
+        if now - self._unheard_since > _HELD_UP or self.count > _MOST_CANCELLATIONS:
+            raise KeyboardInterrupt
+        # Apart, so that work which handles one cancellation gets the next one too.
+        self._loop.call_soon_threadsafe(self._loop.call_later, _APART * (self.count - 1), self._cancel)
+
+    def _cancel(self) -> None:
+        self._unheard_since = None
+        if self._task is not None:
+            self._task.cancel()
 
 
 class _Main:
@@ -85,34 +156,24 @@ class _Main:
     def run(self, work: Work[T]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and no default of the thread
-        tasks: list[asyncio.Task[Any] | None] = []
+        interrupts = _Interrupts(self._runner.get_loop())
 
         async def main() -> T:
-            tasks.append(asyncio.current_task())
+            interrupts.begin()
             return await work()
 
-        try:
-            return self._runner.run(main(), context=contextvars.copy_context())
-        except KeyboardInterrupt:
+        with interrupts.handled():
             try:
-                self._end([task for task in tasks if task is not None])
-            finally:
-                self.close()  # what is left of the work must not go on in the next call
-            raise
-
-    def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
-        """Let work that was interrupted in the middle (by a second Ctrl-C, say) end before all that it has begun:
-        closing the loop would cancel all at once, and wait for what swallows that.
-        """
-        for _ in range(_INTERRUPTIONS):
-            for task in tasks:
-                task.cancel()
-            try:
-                if self._runner is not None and not all(task.done() for task in tasks):
-                    self._runner.get_loop().run_until_complete(asyncio.wait(tasks))
+                result = self._runner.run(main(), context=contextvars.copy_context())
+                if not interrupts.count:
+                    return result
+            except asyncio.CancelledError:
+                if not interrupts.count:
+                    raise
             except KeyboardInterrupt:
-                continue
-            return
+                interrupts.end()
+        self.close()  # what is left of the work must not go on in the next call
+        raise KeyboardInterrupt
 
     def close(self) -> None:
         runner, self._runner = self._runner, None
