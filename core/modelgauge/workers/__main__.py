@@ -17,6 +17,7 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
+    sys.stdout = sys.stderr  # whole lines go out at once
     sender: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     sending = threading.Thread(target=_send, args=(sender, outgoing), daemon=True)
     sending.start()
