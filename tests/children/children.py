@@ -117,7 +117,7 @@ class ForkServer:
         """Whether a command is one of Python that would find the interpreter here as its own would be."""
         program, *arguments = map(os.fspath, args)
         is_plain = bool(arguments) and (
-            arguments[0] in ("-c", "-m", "-u") or not arguments[0].startswith("-")
+            arguments[0] in ("-c", "-m", "-P", "-u") or not arguments[0].startswith("-")
         )
         return program == sys.executable and is_plain and _of_the_start(env) == self._variables
 
@@ -139,7 +139,12 @@ class Forked(subprocess.Popen):
         """Start the process; `Popen` does all that comes before and afterwards."""
         given = inspect.signature(super()._execute_child).bind(*args).arguments
         env = dict(os.environ if given["env"] is None else given["env"])
-        if not FORKS or given["preexec_fn"] or not ForkServer.ours().can(given["args"], env):
+        if (
+            not FORKS
+            or given["preexec_fn"]
+            or given["pass_fds"]
+            or not ForkServer.ours().can(given["args"], env)
+        ):
             super()._execute_child(*args)
             return
         pipes = [given[f"{name}{end}"] for name in ("p2c", "c2p", "err") for end in ("read", "write")]

@@ -133,7 +133,7 @@ def become(asked, streams):
         raw = io.FileIO(number, "w" if number else "r", closefd=False)
         raw.name = f"<{name}>"
         stream = io.TextIOWrapper(
-            io.BufferedWriter(raw) if number else io.BufferedReader(raw),
+            io.BufferedReader(raw) if not number else raw if unbuffered else io.BufferedWriter(raw),
             encoding or usual.encoding,
             "backslashreplace" if number == 2 else errors or ("strict" if encoding else usual.errors),
             line_buffering=not unbuffered and (number == 2 or raw.isatty()),
@@ -168,19 +168,19 @@ def command():
 
 def run(args):
     """Do what an interpreter does with its arguments."""
-    first, *rest = args[1:] if args[0] == "-u" else args
+    first, *rest = args[1:] if args[0] in ("-P", "-u") else args
+    if args[0] != "-P":
+        folders = {"-c": "", "-m": str(Path.cwd())}
+        sys.path.insert(0, folders.get(first, str(Path(first).resolve().parent)))
     if first == "-c":
         sys.argv[:] = ["-c", *rest[1:]]
-        sys.path.insert(0, "")
         main = sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(rest[0], "<string>", "exec"), vars(main))
     elif first == "-m":
         sys.argv[:] = rest
-        sys.path.insert(0, str(Path.cwd()))
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     else:
         sys.argv[:] = [first, *rest]
-        sys.path.insert(0, str(Path(first).resolve().parent))
         runpy.run_path(first, run_name="__main__")
 
 

@@ -30,6 +30,8 @@ print(json.dumps({
 }))
 """
 
+LAST_WORDS = "import os; print('printed'); os._exit(4)"
+
 
 def outcome(kind, *arguments, given="", **options):
     process = children.start(*arguments, kind=kind, stdin=subprocess.PIPE, **options)
@@ -37,14 +39,19 @@ def outcome(kind, *arguments, given="", **options):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("way", ["-c", "-m", "script"])
+@pytest.mark.parametrize("way", ["-c", "-m", "-P", "script"])
 @pytest.mark.parametrize(
     "variables", [{}, {"PYTHONIOENCODING": "ascii:replace"}, {"PYTHONUNBUFFERED": "1", "PYTHONPATH": "/a:/b"}]
 )
 def test_a_forked_process_finds_what_a_new_one_finds(tmp_path, monkeypatch, way, variables):
     (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
-    arguments = {"-c": ("-c", PROBE), "-m": ("-m", "probe"), "script": (tmp_path / "probe.py",)}[way]
+    arguments = {
+        "-c": ("-c", PROBE),
+        "-m": ("-m", "probe"),
+        "-P": ("-P", "-c", PROBE),
+        "script": (tmp_path / "probe.py",),
+    }[way]
     env = children.environment("PYTHONUNBUFFERED", "PYTHONPATH", PYTHONDONTWRITEBYTECODE="1", **variables)
     new, *forked = [
         outcome(kind, *arguments, "one", given="é", cwd=tmp_path, env=env, start_new_session=way == "-c")
@@ -73,6 +80,10 @@ def test_a_forked_process_finds_what_a_new_one_finds(tmp_path, monkeypatch, way,
 def test_a_forked_process_ends_as_a_new_one_does(code):
     new, *forked = [outcome(kind, "-c", code) for kind in KINDS]
     assert forked == [new, new]
+
+
+def test_what_a_forked_process_prints_without_a_buffer_is_out_at_once():
+    assert [outcome(kind, "-u", "-c", LAST_WORDS) for kind in KINDS] == [(4, "printed\n", "")] * 3
 
 
 def test_a_forked_process_shows_an_error_and_dies_of_an_interrupt():

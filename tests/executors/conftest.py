@@ -1,10 +1,12 @@
 """Fixtures for runs on several processes: a plugin file, whose SUT logs its calls."""
 
 import re
+import subprocess
 from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from children import Forked
 
 from modelgauge import rescore, resume, run_test
 from modelgauge.config.settings import load_settings
@@ -61,6 +63,12 @@ class Counting:
         """The items of a run as JSON, in the order of the test, without the times of calls."""
         items = sorted(record.iter_items(), key=lambda item: item.index)
         return [re.sub(r'"time":\[[^]]*\]', "", item.model_dump_json()) for item in items]
+
+
+@pytest.fixture(autouse=True)
+def forked_workers(monkeypatch):
+    """Workers are forked, as other processes of tests are."""
+    monkeypatch.setattr(subprocess, "Popen", Forked)
 
 
 @pytest.fixture

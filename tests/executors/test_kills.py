@@ -6,9 +6,9 @@ import signal
 import sys
 import time
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
+from children import Nesting
 from commands import PATIENCE, calls, done, ended, record, runs, started, until
 from killing import committed
 
@@ -25,14 +25,15 @@ ON_TWO = ("--executor", "processes", "--workers", "2", "--concurrency", str(CAP)
 def gated(folder, free):
     """A run whose first calls are answered, and whose next ones wait, as many as there may be at once."""
     names = ("--test", "numbered?number=30", "--sut", f"gated?folder={folder}&free={free}")
-    process = started(folder, "run-test", *names, *ON_TWO)
+    process = started(folder, "run-test", *names, *ON_TWO, kind=Nesting)
     until(lambda: len(calls(folder)) == free + CAP, process)
     return process
 
 
 def workers_of(process):
+    """The numbers of its workers, which lead sessions of their own."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
-    return [int(pid) for pid in children.split()]
+    return [pid for pid in map(int, children.split()) if os.getsid(pid) == pid]
 
 
 def has_ended(pid):
@@ -52,7 +53,7 @@ def test_ctrl_c_lets_calls_end_and_the_run_is_resumed(tmp_path):
     assert (stopped["cancelled"], stopped["failure"], stopped["counts"]["scored"]) == (True, None, 6 + CAP)
     assert f"modelgauge resume {run.name}" in err
     assert "Traceback" not in err
-    code, _, err = done(tmp_path, "resume", run.name)
+    code, _, err = done(tmp_path, "resume", run.name, kind=Nesting)
     assert code == 0, err
     assert len(calls(tmp_path)) == len(set(calls(tmp_path))) == 30
     assert record(run)["counts"]["scored"] == 30
@@ -84,7 +85,7 @@ def test_workers_end_with_a_killed_driver_and_the_run_is_resumed_on_one_process(
 def test_killed_workers_lose_nothing_and_double_nothing(tmp_path, seed):
     chosen = random.Random(seed)
     names = ("--test", "words?number=120", "--sut", f"counted?folder={tmp_path}&seconds=0.02")
-    process = started(tmp_path, "run-test", *names, *ON_TWO, plugin=COUNTED, kind=Popen)
+    process = started(tmp_path, "run-test", *names, *ON_TWO, plugin=COUNTED, kind=Nesting)
     kept = []
     for place in sorted(chosen.sample(range(5, 110), 2)):
         until(lambda place=place: len(calls(tmp_path)) >= 2 * place, process)

@@ -25,7 +25,8 @@ class Seen:
         pass
 
 
-def test_a_run_is_the_same_item_by_item(counting):
+def test_a_run_is_the_same_item_by_item(counting, monkeypatch):
+    monkeypatch.undo()  # its workers are interpreters of their own, as those of users are
     alone = counting.run(executor="local", workers=None, caching=False)
     seen = Seen()
     record = counting.run(caching=False, options={"seconds": 0.01}, observers=[seen])
@@ -107,7 +108,8 @@ def test_what_cannot_be_done_by_workers_is_refused_before_anything_is_asked(coun
     assert record.counts.items == 0
 
 
-def test_secrets_are_handed_down_and_redacted_and_lines_are_shown_once(counting, capfd):
+def test_secrets_are_handed_down_and_redacted_and_lines_are_shown_once(counting, capfd, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     secrets = SecretStore(env={"COUNTED_KEY": "a-secret-of-mine-42"})
     with pytest.warns(UserWarning, match=r"the model is old") as warned:
         counting.run(secrets=secrets, workers=3, options={"mood": "noisy"})

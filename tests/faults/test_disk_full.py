@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 import pytest
+from children import Nesting
 from commands import calls, done, ended, record, runs, started, until
 
 ANSWER = 40_000  # bytes of each answer: a few hundred fill the small disk
@@ -37,7 +38,7 @@ def grow(disk):
 @pytest.mark.parametrize("more", [(), ("--no-caching",), ("--executor", "processes", "--workers", "2")])
 def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_path, more):
     data = small_disk / "data"
-    code, _, err = done(tmp_path, *command(data, tmp_path, 400), *more)
+    code, _, err = done(tmp_path, *command(data, tmp_path, 400), *more, kind=Nesting)
     assert code == 4, err
     assert "full" in err or "No space left" in err
     assert "Traceback" not in err
@@ -47,7 +48,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_p
     before = (run / "items.jsonl").read_bytes()
     assert before.endswith(b"\n") or not before
     grow(small_disk)
-    code, _, err = done(tmp_path, "resume", str(run))
+    code, _, err = done(tmp_path, "resume", str(run), kind=Nesting)
     assert code == 0, err
     finished = record(run)
     assert finished["counts"]["scored"] == 400
@@ -61,7 +62,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_p
 def test_calls_under_way_when_somebody_fills_the_disk_are_kept(small_disk, tmp_path, more):
     grow(small_disk)
     data = small_disk / "data"
-    process = started(tmp_path, *command(data, tmp_path, 50, size=4_000, free=10), *more)
+    process = started(tmp_path, *command(data, tmp_path, 50, size=4_000, free=10), *more, kind=Nesting)
     until(lambda: len(calls(tmp_path)) == 18 and lines(data) == 10, process)
     with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
         while True:
@@ -74,7 +75,7 @@ def test_calls_under_way_when_somebody_fills_the_disk_are_kept(small_disk, tmp_p
     assert asked >= 18
     (small_disk / "filler").unlink()
     [run] = (data / "runs").iterdir()
-    code, _, err = done(tmp_path, "resume", str(run))
+    code, _, err = done(tmp_path, "resume", str(run), kind=Nesting)
     assert code == 0, err
     assert len(calls(tmp_path)) == 50  # each question once
     assert record(run)["counts"]["scored"] == 50
