@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import time
 from http.client import HTTPConnection
 from urllib.parse import urlencode
 
@@ -46,6 +47,17 @@ class Served:
         _, _, text = self.ask("/login")
         token = re.search(r'name="csrf" value="(\w+)"', text)[1]
         return self.ask(path, "POST", {"csrf": token, **fields})
+
+    def until(self, path, text):
+        """Wait for a text in a page: runs are in the index a moment after they are in the folder."""
+        patience = time.monotonic() + PATIENCE
+        while text not in self.ask(path)[2]:
+            assert time.monotonic() < patience, f"{path} never has {text}"
+            time.sleep(0.05)
+
+    def until_runs(self, number):
+        """Wait until the index has so many runs."""
+        self.until("/runs", f'id="count" data-refresh="2">{number}<')
 
     def stop(self, how=signal.SIGINT):
         """End the process, and return its exit code."""

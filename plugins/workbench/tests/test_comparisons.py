@@ -42,16 +42,10 @@ def workbench(runs, serve):
     return serve(runs[0])
 
 
-def listed(visit, workbench, count, **options):
-    page = visit(workbench, "/runs", **options)
-    while page.locator(".rows tbody tr").count() != count:
-        page.reload()
-    return page
-
-
 def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, check_looks):
     folder, (first, second, _, _) = runs
-    page = listed(visit, workbench, 4, width=320)
+    workbench.until_runs(4)
+    page = visit(workbench, "/runs", width=320)
     for run in (second, first):
         page.locator(f"input[value='{run}']").check()
     page.keyboard.press("c")
@@ -123,7 +117,7 @@ def test_runs_that_cannot_be_compared_say_why(visit, workbench, runs, serve, tmp
     changed["test_initialization"] |= {"class_name": "elsewhere:Test"}
     (other / "record.json").write_text(json.dumps(changed))
     two = serve(folder, tmp_path)
-    listed(visit, two, 5)
+    two.until_runs(5)
     page = visit(two, f"/compare?runs={first}&runs={other.name}")
     page.get_by_text("These runs did not measure the same.").wait_for()
     assert "test: questions, class" in page.locator("main").inner_text()
@@ -136,7 +130,7 @@ def test_runs_that_cannot_be_compared_say_why(visit, workbench, runs, serve, tmp
 
 def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, runs, check_looks):
     _, (first, *_, last) = runs
-    listed(visit, workbench, 4)
+    workbench.until_runs(4)
     page = visit(workbench, "/trends?test=questions", width=320)
     rows = page.locator("section", has=page.get_by_role("heading", name="app")).locator("tbody tr")
     assert rows.count() == 4  # and the axis

@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 from http.client import HTTPException
 
 import pytest
@@ -129,11 +130,8 @@ def test_a_failing_item_becomes_a_golden_and_runs_and_versions_lead_to_each_othe
     (data_dir / "datasets" / "damaged" / "versions.jsonl").write_text("{\n")
     page = visit(workbench, "/datasets")
     page.get_by_text("versions.jsonl").wait_for()
-    while (
-        page.goto(f"{workbench.address}/datasets/greetings/versions")
-        and not page.get_by_role("link", name="app,").count()
-    ):
-        pass
+    workbench.until("/datasets/greetings/versions", run)
+    page.goto(f"{workbench.address}/datasets/greetings/versions")
     page.get_by_role("link", name="app,").click()
     assert run in page.url
     page.get_by_role("link", name="greetings, version 1").click()
@@ -249,7 +247,7 @@ def test_a_server_that_is_killed_while_it_saves_leaves_whole_versions(serve, dat
     saving = threading.Thread(target=save_on)
     saving.start()
     while len(confirmed) < 4:
-        pass
+        time.sleep(0.001)
     served.stop(signal.SIGKILL)
     saving.join()
     store = VersionsFolder(data_dir)

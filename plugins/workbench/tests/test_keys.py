@@ -13,8 +13,7 @@ def workbench(serve, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     run_test(FakeTest("apples", ["one"]), FakeSUT("fake-sut"), data_dir=folder)
     served = serve(folder)
-    while "apples" not in served.ask("/ratings")[2]:
-        pass
+    served.until("/ratings", "apples")
     return served
 
 

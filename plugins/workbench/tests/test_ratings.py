@@ -48,8 +48,7 @@ def workbench(data_dir, runs, serve):
 def wait_for(served, runs):
     """Wait until the index has all items."""
     queue = "&".join(f"run={run}" for run in runs)
-    while f"of {8 * len(runs)} answers" not in served.ask(f"/ratings/queue?{queue}")[2]:
-        time.sleep(0.05)
+    served.until(f"/ratings/queue?{queue}", f"of {8 * len(runs)} answers")
 
 
 def go_by(page, keys):

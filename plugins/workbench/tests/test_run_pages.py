@@ -87,11 +87,8 @@ def run(workbench, runs, visit):
     """The page of the second run, when the index has it."""
 
     def of(path="", **options):
-        page = visit(workbench, "/runs?q=second", **options)
-        while not page.locator("tbody th").count():
-            page.reload()
-        page.goto(f"{workbench.address}/runs/{runs[1]}{path}")
-        return page
+        workbench.until("/runs?q=second", runs[1])
+        return visit(workbench, f"/runs/{runs[1]}{path}", **options)
 
     return of
 
@@ -264,9 +261,8 @@ def test_a_run_is_shown_while_it_goes_on(visit, workbench, data):
     going_on.start()
     try:
         assert asked.acquire(timeout=100)
+        workbench.until("/runs", "slow")
         page = visit(workbench, "/runs?test=slow")
-        while not page.locator("tbody a").count():
-            page.reload()
         assert "running" in page.locator("tbody").inner_text()
         page.locator("tbody th a").click()
         page.get_by_text("So far, 0").wait_for()
@@ -292,8 +288,7 @@ def test_a_server_that_is_killed_leaves_whole_notes(serve, tmp_path):
     record = run_test(FakeTest("t", ["one"]), FakeSUT("s"), data_dir=tmp_path)
     for _ in range(3):
         workbench = serve(tmp_path)
-        while workbench.ask(f"/runs/{record.run_id}")[0] != 200:
-            pass
+        workbench.until("/runs", record.run_id)
         token = re.search(r'name="csrf" value="(\w+)"', workbench.ask(f"/runs/{record.run_id}")[2])[1]
         written = threading.Semaphore(0)
 
@@ -331,8 +326,7 @@ def test_spans_stand_as_a_tree(visit, serve, tmp_path):
 
     run_id = run_test(FakeTest("t", ["one"]), FunctionSUT("app", app), data_dir=tmp_path).run_id
     workbench = serve(tmp_path)
-    while workbench.ask(f"/runs/{run_id}")[0] != 200:
-        pass
+    workbench.until("/runs", run_id)
     page = visit(workbench, f"/runs/{run_id}/items/1")
     assert [text.split()[0] for text in page.locator(".spans summary").all_inner_texts()] == [
         "app",

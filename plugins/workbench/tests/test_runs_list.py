@@ -38,10 +38,8 @@ def listed(page):
 
 def shown(visit, workbench, path, count):
     """The list, when the index has all runs."""
-    page = visit(workbench, path)
-    while page.locator(".when").inner_text().split()[-1] != str(count):
-        page.reload()
-    return page
+    workbench.until_runs(count)
+    return visit(workbench, path)
 
 
 def test_runs_are_found_sorted_and_filtered(visit, workbench, folders):

@@ -70,8 +70,7 @@ def test_no_address_or_form_makes_the_workbench_fail(serve, tmp_path):
     EvaluationDataset([Golden(input="a")]).push("questions", data_dir=data)
     workbench = serve(data)
     long = "9" * 5000
-    while f"/runs/{run_id}" not in workbench.ask("/runs")[2]:
-        pass
+    workbench.until("/runs", f"/runs/{run_id}")
     for status, path in (
         *((404, f"/runs/{run_id}/items/{number}") for number in ("0", "9" * 30, long, "x")),
         *((404, f"/datasets-golden/{run_id}/{number}") for number in ("0", "9" * 30, long, "x")),
@@ -107,8 +106,7 @@ def test_no_link_leads_out_of_the_folders(serve, tmp_path):
     (data / "datasets").mkdir()
     (data / "datasets" / "evil").symlink_to(elsewhere)
     workbench = serve(data)
-    while "shown" not in workbench.ask("/runs")[2]:
-        pass
+    workbench.until("/runs", "shown")
     assert workbench.ask(f"/runs/{hidden}")[0] == 404
     said = {"parent": None, "rows": [{"input": "x"}], "origins": [None], "author": "", "message": ""}
     path = "/datasets/evil/versions.json"

@@ -101,12 +101,12 @@ def test_as_many_jobs_run_at_once_as_the_server_was_told(serve, plugin, tmp_path
     jobs = [served.post("/starts", **order)[1]["location"] for _ in range(3)]
     for job in jobs:
         served.post(f"{job}/start")
-    while any("Running." not in served.ask(job)[2] for job in jobs[:2]):
-        pass
+    for job in jobs[:2]:
+        served.until(job, "Running.")
     assert "Running." not in served.ask(jobs[2])[2]
     (tmp_path / "go").touch()
-    while any("Done." not in served.ask(job)[2] for job in jobs):
-        pass
+    for job in jobs:
+        served.until(job, "Done.")
 
 
 def test_what_no_page_orders_is_refused(workbench, serve):

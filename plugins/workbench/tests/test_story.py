@@ -1,7 +1,5 @@
 """One person's story from an empty folder to a shared run: every step of it, with a real app in a real pytest."""
 
-import time
-
 from children import run
 
 APP = """
@@ -106,8 +104,7 @@ def test_from_a_data_set_to_a_shared_run(visit, serve, check_looks, chromium, tm
     check_looks_of(page)
 
     # A person rates both answers by keys, once the index has both.
-    while "of 2 answers" not in workbench.ask(f"/ratings/queue?run={runs[1]}")[2]:
-        time.sleep(0.05)
+    workbench.until(f"/ratings/queue?run={runs[1]}", "of 2 answers")
     page.goto(second)
     page.keyboard.press("r")
     page.get_by_label("Your name").first.fill("ann")
