@@ -5,6 +5,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
@@ -20,7 +21,11 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     )
     sys.dont_write_bytecode = False
 
+import children
 from hypothesis import HealthCheck, settings  # keeps its bytecode too
+
+# What workers of pytest-xdist import, and starts no threads: a fork would lose them.
+SHARED = ("hypothesis", "scipy.stats")
 
 pytest_plugins = ["browsers"]  # a fixture that several folders share
 
@@ -41,6 +46,20 @@ for name in ("fixed", "random"):
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("fixed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionstart(session: pytest.Session) -> Generator[None, object, object]:
+    """Fork the workers of pytest-xdist from a process that has imported what they need, if they run all tests.
+
+    They, and the processes that tests start, share what it has imported.
+    """
+    is_whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    with pytest.MonkeyPatch.context() as patch:
+        if children.FORKS and is_whole and session.config.getoption("tx"):
+            children.ForkServer.running = children.ForkServer.start(*SHARED)
+            patch.setattr(subprocess, "Popen", children.Serving)
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -95,12 +95,21 @@ class ForkServer:
         return cls.running
 
     @classmethod
-    def start(cls) -> Self:
-        """Start one, which ends with this process."""
+    def start(cls, *modules: str) -> Self:
+        """Start one, which ends with this process.
+
+        Args:
+            modules: that it imports beside those of ModelGauge and pytest.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("fork_server.py"), str(theirs.fileno())],
+                [
+                    sys.executable,
+                    Path(__file__).with_name("fork_server.py"),
+                    str(theirs.fileno()),
+                    *modules,
+                ],
                 pass_fds=[theirs.fileno()],
                 # Of several threads, only one would be in a forked process: numpy's libraries start some.
                 env=environment(
@@ -133,7 +142,7 @@ class ForkServer:
 class Forked(subprocess.Popen):
     """A process that is forked if its command is one of Python."""
 
-    nested = False
+    serving = nested = False
 
     def _execute_child(self, *args: object) -> None:
         """Start the process; `Popen` does all that comes before and afterwards."""
@@ -155,13 +164,20 @@ class Forked(subprocess.Popen):
             env=env,
             session=given["start_new_session"],
             ignored=[one for one in IGNORABLE if signal.getsignal(one) is signal.SIG_IGN],
+            serving=self.serving,
             nested=self.nested,
         )
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
 
-class Nesting(Forked):
+class Serving(Forked):
+    """A forked process with a fork server of its own, which has imported the same."""
+
+    serving = True
+
+
+class Nesting(Serving):
     """A forked process whose own ones are forked as well."""
 
     nested = True

@@ -1,7 +1,8 @@
 """A process that has imported ModelGauge and pytest, and forks a child for each command that `children.py` sends.
 
-As a script it is given the number of its end of a socket. A child behaves as an interpreter that has just started:
-its working directory, environment, streams, arguments and `__main__` are those of the command.
+As a script it is given the number of its end of a socket, and what else it shall import. A child behaves as an
+interpreter that has just started: its working directory, environment, streams, arguments and `__main__` are those of
+the command.
 """
 
 import atexit
@@ -25,8 +26,11 @@ from types import ModuleType
 import children
 import pytest
 
+PACKAGES = ("modelgauge", "modelgauge_workbench")
 LIBRARIES = (  # of which commands import some in functions only
+    "_pytest.stepwise",
     "aiohttp",
+    "concurrent.futures.thread",
     "encodings.ascii",
     "encodings.unicode_escape",
     "encodings.utf_8_sig",
@@ -36,10 +40,16 @@ LIBRARIES = (  # of which commands import some in functions only
     "jsonlines",
     "jsonschema",
     "modelgauge_openai.sut",
+    "modelgauge_postgresql.cache",
+    "modelgauge_redis.cache",
     "multiprocessing.synchronize",
     "numpy.ma",
     "tomllib",
     "tqdm",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
     "xdist.dsession",
     "xdist.remote",
     "xdist.scheduler",
@@ -51,19 +61,19 @@ class Preloading:
     """A plugin of pytest that imports what commands need, the way pytest wants its plugins' modules imported."""
 
     def pytest_configure(self):
-        import modelgauge  # noqa: PLC0415  by pytest's importer, as all plugins are
-
-        for one in pkgutil.walk_packages(modelgauge.__path__, "modelgauge."):
-            if not one.name.endswith("__main__"):
-                importlib.import_module(one.name)
-        from modelgauge.config.entry_points import installed_entry_points  # noqa: PLC0415  as above
+        for package in map(importlib.import_module, PACKAGES):  # by pytest's importer, as all plugins are
+            for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                if not one.name.endswith("__main__"):
+                    importlib.import_module(one.name)
+        from modelgauge.config.entry_points import installed_entry_points  # noqa: PLC0415  likewise
         from modelgauge.reports.pages.assets import environment  # noqa: PLC0415
 
         plugins = [entry_point.value for entry_point in installed_entry_points()]
-        for name in (*LIBRARIES, *plugins):
+        for name in (*LIBRARIES, *plugins, *sys.argv[2:]):
             importlib.import_module(name)
-        for name in environment().list_templates(["j2"]):
-            environment().get_template(name)  # compiles it
+        for made in environment(), environment("modelgauge_workbench"):
+            for name in made.list_templates(["j2"]):
+                made.get_template(name)  # compiles it
 
 
 def preload():
@@ -141,7 +151,7 @@ def become(asked, streams):
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *PATHS]
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.orig_argv = [sys.executable, *asked["arguments"]]
 
@@ -153,13 +163,14 @@ def command():
     while True:
         asked, streams = commands(connection)
         become(asked, streams)
-        if not asked["nested"]:
+        if not asked["serving"]:
             return asked["arguments"]
         ours, connection = socket.socketpair()
         if os.fork():
             connection.close()
             children.ForkServer.running = children.ForkServer(ours)
-            subprocess.Popen = children.Nesting
+            if asked["nested"]:
+                subprocess.Popen = children.Nesting
             return asked["arguments"]
         ours.close()
         for stream in range(3):  # whoever reads those of the command waits for their end
@@ -200,7 +211,7 @@ def end(code):
 
 if __name__ == "__main__":
     preload()
-    PRELOADED = dict(sys.modules)
+    PRELOADED, PATHS = dict(sys.modules), [*sys.path]
     arguments = command()
     try:
         run(arguments)
