@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 import pytest
-from children import PATIENCE, start
+from children import PATIENCE, Nesting, start
 
 
 class Served:
@@ -22,9 +22,8 @@ class Served:
     def __init__(self, *data_dirs, options=()):
         self.data_dirs = data_dirs
         folders = [part for folder in data_dirs for part in ("--data-dir", folder)]
-        self.process = start(
-            "-m", "modelgauge", "serve", "--port", "0", *folders, *options, stderr=subprocess.STDOUT
-        )
+        command = ("-m", "modelgauge", "serve", "--port", "0", *folders, *options)
+        self.process = start(*command, kind=Nesting, stderr=subprocess.STDOUT)
         found = re.search(r"http://\S+:(\d+)/", self.process.stdout.readline())
         self.address, self.port = found[0].rstrip("/"), int(found[1])
 

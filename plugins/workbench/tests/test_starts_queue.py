@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from children import PATIENCE
+from children import PATIENCE, Forked
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
@@ -23,6 +23,12 @@ from modelgauge_workbench.starts.order import Order, Shelf
 from modelgauge_workbench.starts.queue import Queue
 
 T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def forked_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of jobs are forked; those of a server of its own are interpreters, as those of users are."""
+    monkeypatch.setattr(subprocess, "Popen", Forked)
 
 
 def copied(folder: Path) -> Path:
