@@ -209,7 +209,9 @@ def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was
 
 
 def test_interrupts_at_one_moment_end_as_one_after_the_other(tmp_path):
-    for number in range(6):  # the second comes while the loop handles the first: at some step, another each time
+    for number in range(
+        6
+    ):  # the second comes while the loop handles the first: at some step, another each time
         folder = tmp_path / str(number)
         folder.mkdir()
         process = running(folder)
