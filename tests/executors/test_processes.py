@@ -63,6 +63,15 @@ def test_a_cap_is_that_of_all_workers(counting):
     assert len(counting.calls()) == 40
 
 
+def test_a_run_that_uses_the_cache_alone_sends_nothing(counting):
+    counting.run(max_test_items=10)
+    asked = counting.calls()
+    record = counting.run(only_cached=True)
+    assert counting.calls() == asked
+    assert (record.counts.scored, record.counts.sut_errors) == (10, 30)
+    assert {failed.error_type for failed in record.test_item_exceptions} == {"NotCachedError"}
+
+
 def test_a_cap_of_dollars_is_exceeded_by_calls_under_way_at_most(counting):
     record = counting.run(
         "words?number=200", workers=3, max_cost=0.25, concurrency=6, options={"price": 0.01, "seconds": 0.01}

@@ -22,7 +22,7 @@ class _OutputPath(click.Path):
     """A path to write to. `-` is refused: it would be a file of this name, where elsewhere it stands for stdout."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path.
+        """Return the path of an argument.
 
         Raises:
             click.BadParameter: it is `-`.

@@ -101,9 +101,9 @@ class RunOptions:
         max_calls: Stop after this many calls; 0 uses the cache only.
         max_tokens_total: Stop when SUTs have reported this many tokens.
         max_cost: Stop when SUTs have reported a cost of this many US dollars.
+        only_cached: Send nothing: a call that the cache does not answer fails its item.
         grace: Seconds that calls under way get when the run is interrupted.
         progress: Show a progress bar.
-        only_cached: Send nothing: a call that the cache does not answer fails its item.
         redactor: Knows the secrets that must not be written anywhere.
         first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
 
@@ -139,9 +139,9 @@ class RunOptions:
     max_calls: int | None = option(None, "limits", whole_number(0), "N")
     max_tokens_total: int | None = option(None, "limits", whole_number(0), "N")
     max_cost: float | None = option(None, "limits", FROM_0, "USD")
+    only_cached: bool = option(False, "limits", YES_NO)
     grace: float = option(5, "limits", FROM_0)
     progress: bool = option(False, "process", YES_NO)
-    only_cached: bool = option(False, "process", YES_NO)
     redactor: Redactor = field(default_factory=Redactor)
     first_patience: float = 30
 
@@ -194,9 +194,9 @@ class RunOptionsDict(TypedDict, total=False):
     max_calls: int | None
     max_tokens_total: int | None
     max_cost: float | None
+    only_cached: bool
     grace: float
     progress: bool
-    only_cached: bool
 
 
 OPTIONS: dict[str, OptionInfo] = options_in(RunOptions)
