@@ -1,6 +1,6 @@
 """The differences of a comparison as tables, a table for each axis, for terminal and page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from modelgauge.comparison.result import (
@@ -54,7 +54,7 @@ class DifferenceTable:
         unit: of all of them.
         direction: which values are better; None if unknown.
         lines: its rows.
-        of: the only measurement, if no column shows it and other tables have others; else empty.
+        of: what all its lines are of, if no column shows it and other tables are of something else; else empty.
     """
 
     unit: Unit
@@ -134,12 +134,18 @@ def difference_tables(
         table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow, labelled))
     for mean in comparison.macro:
         table_of(mean).lines.append(_mean_line(mean, comparison))
-    return [replace(table, of=_unnamed(table)) if len(tables) > 1 else table for table in tables.values()]
+    all_names = {line.names for table in tables.values() for line in table.lines}
+    return [replace(table, of=_unnamed(table, all_names)) for table in tables.values()]
 
 
-def _unnamed(table: DifferenceTable) -> str:
-    """The only measurement of a table, where none of its columns has it."""
-    return "" if any(head == NAMES[1] for head, _ in table.names()) else table.lines[0].names[1]
+def _unnamed(table: DifferenceTable, all_names: Collection[tuple[str, str, str]]) -> str:
+    """The test, measurement or candidate of a table, where none of its columns has it, and other tables have others."""
+    heads, own = [head for head, _ in table.names()], table.lines[0].names
+    return ", ".join(
+        name
+        for head, name, others in zip(NAMES, own, zip(*all_names, strict=True), strict=True)
+        if head not in heads and len({*others}) > 1
+    )
 
 
 def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:

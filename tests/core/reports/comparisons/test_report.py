@@ -336,3 +336,10 @@ def test_a_table_without_a_column_of_measurements_says_which_it_shows():
     shown = lines_of(comparison(*rows), width=100)
     assert "accuracy: candidate less baseline in points, higher is better" in shown
     assert "words: candidate less baseline, higher is better" in shown
+
+
+def test_tables_of_one_test_each_say_which():
+    known, unknown = row(), row(test="ten", direction=None)
+    shown = lines_of(comparison(known, unknown), width=100)
+    assert "gsm8k: candidate less baseline in points, higher is better" in shown
+    assert "ten: candidate less baseline in points; which values are better is not known" in shown
