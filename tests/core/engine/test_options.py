@@ -24,6 +24,7 @@ def test_a_run_without_options_is_done_so():
         "finite": False,
         "first_repeat": 0,
         "caching": True,
+        "only_cached": False,
         "executor": "local",
         "max_retries": 4,
         "attempt_timeout": 120.0,
