@@ -60,7 +60,7 @@ def test_an_unknown_tokenizer_is_told_at_once():
 
 @pytest.mark.parametrize("order", [-1, 1.5, True, "2"])
 def test_what_is_no_order_of_words(order):
-    with pytest.raises(InvalidOptionError, match="ChrFMetric"):
+    with pytest.raises(InvalidOptionError, match=r"ChrFMetric\.word_order is "):
         ChrFMetric(word_order=order)
 
 
