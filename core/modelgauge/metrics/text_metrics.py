@@ -213,7 +213,7 @@ def _texts(given: Any) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise InvalidOptionError(
-            f"ContainsMetric got texts={given!r}.",
+            f"ContainsMetric.texts is {given!r}.",
             fix="Give at least one text, and none that is empty: texts=['yes'].",
         )
     return texts
