@@ -79,11 +79,11 @@ def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFold
     """
     if not thresholds:
         return
+    from modelgauge.runs.recorded_run import recorded_run
     from modelgauge.runs.result_thresholds import ThresholdTest, check_names
 
-    manifests = [folder.read_manifest() for folder in folders]
-    tests = [ThresholdTest(manifest["test_uid"], manifest.get("groups", {})) for manifest in manifests]
-    check_names(thresholds, tests)
+    records = [recorded_run(folder).record for folder in folders]
+    check_names(thresholds, [ThresholdTest(record.test_uid, record.groups) for record in records])
 
 
 class ThresholdCheck:

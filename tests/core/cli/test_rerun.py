@@ -47,6 +47,15 @@ def test_a_stopped_run_is_continued_without_saying_anything_again(run, stopped, 
     assert len((stopped / "items.jsonl").read_text(encoding="utf-8").splitlines()) == 10
 
 
+def test_thresholds_of_a_run_with_a_damaged_manifest_are_those_of_its_record(run, ran):
+    (ran / "run.json").write_text("{}", encoding="utf-8")
+    assert (
+        run("resume", ran.name, "--threshold", "accuracy=0.5").code == 3
+    )  # as of each resume: two items failed
+    ended = run("resume", ran.name, "--threshold", "other:accuracy=0.5")
+    assert (ended.code, "The tests are: numbers." in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize("name", ["", "run.json", "record.json", "items.jsonl"])
 def test_a_run_can_be_named_by_its_folder_or_a_file_in_it(run, stopped, here, monkeypatch, name):
     (here / "elsewhere").mkdir()
