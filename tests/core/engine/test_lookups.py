@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -107,6 +108,35 @@ def test_what_was_paid_between_the_look_and_the_lease_is_found_and_its_lease_giv
 def test_what_another_process_pays_for_is_found_when_it_is_there(monkeypatch):
     monkeypatch.setattr(engine_lookups, "_PAUSE", 0.001)
     assert looked_up(FakeCache(FakeLeases(["a"]), later=["a"]), "a") == ["answer to a"]
+
+
+def test_a_key_whose_call_was_cancelled_before_the_look_is_not_leased():
+    leased, reading, go_on = set(), threading.Event(), threading.Event()
+
+    class SlowLeases(FakeLeases):
+        def take(self, digests):
+            leased.update(digests)
+            reading.set()
+            go_on.wait(60)
+            return {}
+
+        def give_back(self, digests):
+            leased.difference_update(digests)
+
+    async def main():
+        lookups = Lookups(FakeCache(SlowLeases()), 60)
+        first = asyncio.create_task(lookups.get("a"))
+        await asyncio.to_thread(reading.wait, 60)
+        cancelled = asyncio.create_task(lookups.get("b"))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        lookups.give_back("b")  # as a call that was cancelled does
+        go_on.set()
+        await first
+        await lookups.close()
+
+    asyncio.run(asyncio.wait_for(main(), timeout=60))
+    assert leased == {"a"}
 
 
 def test_who_waits_longer_than_a_call_may_take_is_told_of_whom(monkeypatch):

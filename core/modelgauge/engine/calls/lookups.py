@@ -82,7 +82,8 @@ class Lookups:
         returned = [lookup.digest for lookup in group if lookup.future is None]
         if returned:
             cache.give_back(returned)
-        wanted = [lookup for lookup in group if lookup.future is not None]
+        # A call that was cancelled meanwhile gives no lease back: it has done that before.
+        wanted = [lookup for lookup in group if lookup.future is not None and not lookup.future.done()]
         self._look(wanted)
         misses = [lookup for lookup in wanted if lookup.found is None and lookup.leases]
         if not misses:
