@@ -290,7 +290,7 @@ class Registry:
                     fix=f"--{other.kind} takes it. `modelgauge list-{self.kind}s` shows what to name here.",
                 )
         known = [*self.uids, *self.groups, *(f"{provider}/{model}" for provider in self.providers if model)]
-        suggestion = did_you_mean(base, known)
+        suggestion = _suggested_option(self.kind, base) or did_you_mean(base, known)
         if not suggestion and "/" not in base and self.providers:
             suggestion = (
                 f"For a provider's, write PROVIDER/{base}; the providers are: {', '.join(self.providers)}. "
@@ -301,3 +301,11 @@ class Registry:
             fixes.append(f"Plugins that could not be loaded: {names} (`modelgauge plugins` says why). ")
         fixes.append(f"`modelgauge list-{self.kind}s` shows all.")
         return UnknownNameError(f"There is no {KIND_WORDS[self.kind]} {base!r}.", fix="".join(fixes))
+
+
+def _suggested_option(kind: Kind, name: str) -> str:
+    """The option that takes a file, where one is given as a name; empty for other names."""
+    if name.endswith(".py"):
+        return f"Load the file with --plugin {name}, and name a {KIND_WORDS[kind]} in it. "
+    is_dataset = kind == "test" and name.endswith((".csv", ".json", ".jsonl"))
+    return f"A file of goldens is a test by --dataset {name}. " if is_dataset else ""

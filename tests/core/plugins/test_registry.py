@@ -1,3 +1,4 @@
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -220,6 +221,32 @@ def test_unknown_names_suggest_uids_and_providers():
         made.make("gpt-4o")
     assert "openai/gpt-4o" in made
     assert "nothing" not in made
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (
+            "sut",
+            "./my.py",
+            "Load the file with --plugin ./my.py, and name a SUT in it. `modelgauge list-suts`",
+        ),
+        (
+            "test",
+            "my.py",
+            "Load the file with --plugin my.py, and name a test in it. `modelgauge list-tests`",
+        ),
+        (
+            "test",
+            "goldens.jsonl",
+            "A file of goldens is a test by --dataset goldens.jsonl. `modelgauge list-tests`",
+        ),
+        ("sut", "goldens.csv", "write PROVIDER/goldens.csv"),
+    ],
+)
+def test_a_file_in_the_place_of_a_name_is_told_its_option(kind, name, said):
+    with pytest.raises(UnknownNameError, match=re.escape(said)):
+        registry(lambda register: register.provider("openai", Path), kind=kind).make(name)
 
 
 @pytest.mark.parametrize("name", ["acme", "acme/"])
