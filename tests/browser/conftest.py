@@ -1,6 +1,7 @@
 """Pages of runs in a real browser."""
 
 import pytest
+from children import PATIENCE
 
 from modelgauge import run_test
 from modelgauge.cli.main import cli
@@ -14,6 +15,7 @@ def visit(chromium):
     def of(address, width=1280, **options):
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
+        context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))

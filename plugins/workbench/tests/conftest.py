@@ -95,6 +95,7 @@ def visit(chromium):
     def of(workbench, path="/", width=1280, **options):
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
+        context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
         page.on("console", lambda message: wrong.append(message.text) if is_wrong(message) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -5,7 +5,7 @@ import json
 import sys
 import urllib.parse
 from threading import Barrier, Thread
-from time import monotonic
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -222,10 +222,10 @@ def test_what_a_url_holds_before_its_host_is_a_secret_known_or_not(text):
 
 
 def test_long_texts_that_look_like_urls_take_no_time():
-    began = monotonic()
+    began = process_time()
     for text in ("://a:" * 50_000 + "@", "a://" + "b" * 500_000 + "@", "@" + ":/" * 200_000):
         Redactor().redact(text)
-    assert monotonic() - began < 5
+    assert process_time() - began < 5
 
 
 def test_which_secrets_a_json_text_holds():

@@ -225,3 +225,20 @@ def test_what_comes_when_the_disk_is_full_is_stored_in_the_reserve(tmp_path, ref
     assert asyncio.run(main()) is (not stored)
     assert cache.rows == committed == stored
     assert [str(failure) for failure in failures] == ["It is full. Free it."] * 2
+
+
+def test_the_reserve_is_freed_also_where_the_wait_for_the_end_is_cancelled(tmp_path):
+    async def main():
+        cache, reserve, ended = HeldCache(), Reserve(tmp_path), threading.Event()
+        writer = Writer(cache, failed=pytest.fail, close_cache=ended.set, reserve=reserve)
+        writer.put(Entry(Key("a", ""), "x"), lambda: None)
+        closing = asyncio.create_task(writer.close())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        await asyncio.wait([closing])
+        cache.free.set()
+        await asyncio.to_thread(ended.wait, 60)
+        assert cache.rows == 1
+        assert not reserve.release()
+
+    asyncio.run(main())

@@ -77,8 +77,9 @@ class Writer:
         self._bytes = 0
         self._room = WaitingLine()
         self._before: list[Callable[[], None]] = []
+        self._close_cache = close_cache
         self._thread: BatchThread[_Job] = BatchThread(
-            "writer", self._write, self._on_written, closing=close_cache, linger=_LINGER
+            "writer", self._write, self._on_written, closing=self._end, linger=_LINGER
         )
 
     def before_each_group(self, count: Callable[[], None]) -> None:
@@ -133,7 +134,11 @@ class Writer:
         """Write what is queued, and end the thread."""
         self._closed = True
         await self._thread.close()
+
+    def _end(self) -> None:
+        """Free what is held; in the thread, which ends also where nobody waits for it any more."""
         self._reserve.release()
+        self._close_cache()
 
     def _write(self, group: list[_Job]) -> None:
         if self._broken is not None:
