@@ -31,7 +31,7 @@ def test_requests_a_minute_are_those_of_all_workers(asked):
 
 
 def test_tokens_a_minute_are_those_of_all_workers(asked):
-    # "word 7" is two tokens, there and back: 4 a call, so 60 fit into the minute, and each of the others takes a second.
+    # "word 7" is two tokens, there and back: 4 a call, so 60 fit into the minute, and each further call takes a second.
     record, seen = asked(Plan(), 63, tokens_per_minute=240, concurrency=2)
     assert (record.counts.scored, seen.calls) == (63, 63)
     assert seconds_between(seen, 0, -1) > 2.5
