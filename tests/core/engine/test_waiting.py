@@ -254,7 +254,7 @@ def test_a_server_that_never_answered_is_given_up_soon_and_nothing_is_lost(optio
     assert all(isinstance(result, RunStoppedError) for result in played.results)
     assert (
         str(played.results[0]) == "'sut' could not be reached for 30 s: Nothing at 127.0.0.1:1. "
-        "Correct its address and run the command again, or start the server: `modelgauge resume` continues a run."
+        "Correct its address and run the command again; or start the server, and continue with `modelgauge resume`."
     )
     assert budget.calls == 0  # nothing was sent
     assert len(caplog.records) == 1

@@ -1,5 +1,7 @@
 """What is found out before an app is used, which goldens it is used for, and what is told of a run that stopped."""
 
+import errno
+
 import pytest
 
 from modelgauge import FunctionSUT
@@ -265,3 +267,13 @@ def test_a_cap_is_told_with_what_goes_on_from_there(version, kept):
     assert "The cap of 1 call is reached. Raise max_calls. Then evaluate again" in told
     assert kept in told
     assert "modelgauge resume" not in told
+
+
+def test_a_judge_that_cannot_be_reached_is_told_with_what_goes_on_from_there():
+    def judge(question):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Nobody is there")
+
+    grade = GEval("Grade", evaluation_steps=["Look."], model=FunctionSUT("judge", judge, version=1))
+    with pytest.raises(RunStoppedError) as stopped:
+        evaluate(CASES, grade, call_timeout=1, print_results=False)
+    assert "; or start the server. Then evaluate again, since" in str(stopped.value)

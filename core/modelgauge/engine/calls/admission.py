@@ -29,9 +29,7 @@ _CORRECT = (
     "Correct its key, its name or its options, and run the same command again. `modelgauge resume` goes on too, but "
     "leaves the items that failed as they are."
 )
-_ADDRESS = (
-    "Correct its address and run the command again, or start the server: `modelgauge resume` continues a run."
-)
+_ADDRESS = "Correct its address and run the command again; or start the server, and continue with `modelgauge resume`."
 _START = "To wait longer, raise --call-timeout. Start the server, and continue with `modelgauge resume`."
 _SLOWER = "Send fewer (--requests-per-minute) or wait longer (--call-timeout), and continue with `modelgauge resume`."
 _LATER = "Wait until then, and continue with `modelgauge resume`."
