@@ -23,6 +23,7 @@ from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_fr
 from modelgauge.engine.calls.ask_sut import split_off
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
+from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.loop.together import end_task
 from modelgauge.engine.observers import Standing, show_progress
@@ -132,6 +133,7 @@ class AppCalls:
                 stack.push_async_callback(end_task, asyncio.create_task(show_progress(standing)))
             stack.callback(pool.close)
             stack.callback(deadlines.close)
+            stack.enter_context(watching_the_loop())
             await asyncio.gather(*map(use, range(len(questions)), questions))
         if refused:
             raise refused[0]

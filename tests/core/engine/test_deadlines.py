@@ -55,6 +55,28 @@ def test_an_attempt_ends_when_its_time_is_up_and_not_before():
     in_loop(main)
 
 
+def test_an_attempt_whose_caller_is_cancelled_before_it_begins_does_not_begin():
+    """As by Ctrl-C, where the code of another attempt blocks the loop: it would go on with the next."""
+    begun = []
+
+    async def main():
+        async def author():
+            begun.append(True)
+
+        deadlines = Deadlines()
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(lambda loop, coro, **_: asyncio.Task(coro, loop=loop))  # none begins at once
+        attempt = asyncio.create_task(deadlines.within(10, author()))
+        await asyncio.sleep(0)
+        attempt.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await attempt
+        deadlines.close()
+
+    in_loop(main)
+    assert begun == []
+
+
 def test_attempts_that_keep_the_loop_leave_others_a_turn():
     async def main():
         deadlines, others = Deadlines(), []

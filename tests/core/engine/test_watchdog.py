@@ -9,16 +9,15 @@ import pytest
 from modelgauge import FunctionSUT
 from modelgauge.engine import switchboard as engine_board
 from modelgauge.engine.loop.stalls import watching_the_loop
-from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, observe
-from modelgauge.metrics import Metric
+from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, apps, evaluate, observe
+from modelgauge.metrics import ExactMatchMetric, Metric
 
 
 @pytest.fixture
 def impatient(monkeypatch):
     """The watchdog looks often, and is soon at the end of its patience."""
-    monkeypatch.setattr(
-        engine_board, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02)
-    )
+    for module in (engine_board, apps):
+        monkeypatch.setattr(module, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02))
 
 
 def told(caplog):
@@ -49,6 +48,16 @@ def test_what_blocks_the_loop_is_named_once(make_test, run, impatient, caplog, d
 
     assert run(make_test(1), FunctionSUT("sut", decorated(answer))).counts.scored == 1
     only_named(caplog, answer.__qualname__, answer)
+
+
+def test_an_app_that_blocks_the_loop_is_named(impatient, caplog, tmp_path):
+    @observe(metrics=[ExactMatchMetric()])
+    async def app(question):
+        return block(caplog)
+
+    goldens = [Golden("a", expected_output="yes")]
+    assert evaluate(goldens=goldens, observed_callback=app, data_dir=tmp_path, print_results=False).success
+    only_named(caplog, app.__qualname__, app.__wrapped__)
 
 
 def test_a_metric_that_blocks_the_loop_is_named(run, impatient, caplog):

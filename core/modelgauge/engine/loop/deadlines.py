@@ -225,6 +225,8 @@ def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) 
 
 async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
     """Await an author's code, and set its outcome; that of a late answer too, since it is paid."""
+    if watch.outcome.done():
+        return  # cancelled before it began: by Ctrl-C, while the code of another blocked the loop
     _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
