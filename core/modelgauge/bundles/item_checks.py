@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
@@ -27,6 +27,8 @@ class Declared:
     Args:
         annotators: the names of its annotators.
         chooses: whether each prompt may have some of them only.
+        is_session: whether it is of pytest: each repeat of a test makes a case of its own, and some tests are repeated
+            less often than others, or run again after a failure.
         reduce: how often each prompt was asked, and how the repeats became one.
         thresholds: of measurements.
         ranges: of measurements.
@@ -34,6 +36,7 @@ class Declared:
 
     annotators: frozenset[str]
     chooses: bool
+    is_session: bool
     reduce: Reducer
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     ranges: Mapping[str, RecordedRange] = field(default_factory=dict)
@@ -41,6 +44,9 @@ class Declared:
 
 def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
     """What is wrong with the record of an item."""
+    if declared.is_session:
+        repeats = {interaction.repeat for interaction in record.interactions} | _failed_repeats(record)
+        declared = replace(declared, reduce=declared.reduce._replace(repeats=max(1, len(repeats))))
     yield from _of_answers(record, declared)
     if isinstance(record, TestItemRecord):
         yield from _of_repeats(record, declared)
@@ -51,23 +57,29 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
     is_scored, repeats = isinstance(record, TestItemRecord), declared.reduce.repeats
-    failed = (
-        {failure.repeat for failure in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
-    )
+    failed = _failed_repeats(record)
+    is_one_case = repeats == 1 or not declared.is_session
     by_repeat: dict[int, list[PromptInteractionAnnotations]] = {}
     for interaction in record.interactions:
         by_repeat.setdefault(interaction.repeat, []).append(interaction)
     for repeat, answered in by_repeat.items():
         which = f" in repeat {repeat + 1}" if repeats > 1 else ""
-        if repeat >= repeats:
+        if repeat >= repeats and not declared.is_session:
             yield f"it has answers of repeat {repeat + 1}, and the run has {repeats}"
             continue
         is_whole = is_scored and repeat not in failed
-        yield from (f"{problem}{which}" for problem in _of_prompts(record, answered, is_whole=is_whole))
+        if is_one_case:
+            yield from (f"{problem}{which}" for problem in _of_prompts(record, answered, is_whole=is_whole))
         for interaction in answered if is_whole else ():
             yield from (f"{problem}{which}" for problem in _of_annotations(interaction, declared))
     if is_scored and len(by_repeat.keys() | failed) < repeats:
         yield "it has no answer" if repeats == 1 else "some of its repeats have no answer"
+
+
+def _failed_repeats(record: ItemRecord) -> set[int]:
+    return (
+        {failure.repeat for failure in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
+    )
 
 
 def _of_prompts(

@@ -98,6 +98,7 @@ def check_run(run: RunFolder) -> RunCheck:
             annotators if isinstance(annotators, dict) and annotators else record.annotators
         ),
         chooses=record.sut_uid == GIVEN or "choose_annotators" in own_methods,
+        is_session=_is_session(record),
         reduce=reducer(record.reduction or options.reduce, record.repeats),
         thresholds=record.thresholds,
         ranges=record.ranges or {},
@@ -223,8 +224,11 @@ def _number_of_items(record: TestRecord) -> int | None:
     counts = record.counts
     if counts.not_begun is not None:
         return counts.items + counts.not_begun
-    is_session = record.test_initialization.get("class_name") == PYTEST
-    return counts.items if is_session and not record.cancelled else None
+    return counts.items if _is_session(record) and not record.cancelled else None
+
+
+def _is_session(record: TestRecord) -> bool:
+    return record.test_initialization.get("class_name") == PYTEST
 
 
 def _comparable_parts(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
