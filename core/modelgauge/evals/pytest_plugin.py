@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,12 +42,14 @@ class Place(NamedTuple):
     Args:
         number: in their order.
         test: its id, without the repeat.
-        repeat: which time it is run, from 0.
+        repeat: which of the times that `--repeat` asks for it is, from 0.
+        rerun: how often it was begun before: plugins such as pytest-rerunfailures run a test that failed again.
     """
 
     number: int
     test: str
     repeat: int = 0
+    rerun: int = 0
 
 
 class _OpenSession:
@@ -78,6 +81,7 @@ class _OpenSession:
         self.failure = ""
         self._items: list[Any] = []
         self._places: dict[str, Place] | None = None
+        self._begun: Counter[str] = Counter()
 
     def collected(self, items: list[Any]) -> None:
         """Keep the tests of the session; there may be cases before."""
@@ -89,7 +93,12 @@ class _OpenSession:
             self._places = {
                 item.nodeid: Place(number, *_repeat_of(item)) for number, item in enumerate(self._items)
             }
-        return self._places.get(test) or Place(len(self._places), test)
+        place = self._places.get(test) or Place(len(self._places), test)
+        return place._replace(rerun=max(0, self._begun[test] - 1))
+
+    def begin(self, test: str) -> None:
+        """Count that a test begins."""
+        self._begun[test] += 1
 
     def close(self) -> None:
         """Put the environment back: a session may run inside another's test."""
@@ -197,6 +206,12 @@ def _repeat_of(item: Any) -> tuple[str, int]:
 
 def _repeats() -> int:
     return int(json.loads(os.environ.get(OPTIONS, "{}")).get("repeat", 1))
+
+
+def pytest_runtest_setup(item: Any) -> None:
+    """Count how often each test is begun."""
+    if _open:
+        _open[-1].begin(item.nodeid)
 
 
 def pytest_keyboard_interrupt(excinfo: Any) -> None:

@@ -107,7 +107,8 @@ class Begun(NamedTuple):
         number: of its case; unique in the session across processes, and sorted as the tests are.
         item_id: of its case.
         test: the id of the test that called it.
-        repeat: which time the test is run, from 0: judges are asked again each time.
+        repeat: which time the test is run, by `--repeat` or again after a failure, from 0: judges are asked again each
+            time.
     """
 
     number: int
@@ -127,7 +128,8 @@ class Session:
         where: when and where the session began: settings and the data folder are looked up from there.
         options: of `modelgauge test run`, as JSON.
         args: the command line of pytest.
-        place_of: the place of a test in the order of the session: its number, its id without the repeat, the repeat.
+        place_of: the place of a test in the order of the session: its number, its id without the repeat, the repeat,
+            and how often it was begun before.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Session:
         where: Mapping[str, Any],
         options: str,
         args: Sequence[str],
-        place_of: Callable[[str], tuple[int, str, int]],
+        place_of: Callable[[str], tuple[int, str, int, int]],
     ) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
@@ -176,7 +178,9 @@ class Session:
         """Begin an `assert_test`; from now on its case counts."""
         # The test that pytest is running, such as `test_app.py::test_refunds[0] (call)`.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or OUTSIDE
-        place, repeated, repeat = self._place_of(test)
+        place, repeated, repeat, rerun = self._place_of(test)
+        if rerun:  # judges are asked again, as in a repeat
+            test, repeat = f"{test} rerun {rerun}", repeat + rerun * self.options.repeat
         with self._lock:
             if self._process != os.getpid():
                 self._begin_process()

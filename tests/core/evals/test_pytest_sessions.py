@@ -10,6 +10,7 @@ import pytest
 from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_of
 
 from modelgauge import rescore, resume
+from modelgauge.bundles.run_checks import check_run
 from modelgauge.data.results import Threshold
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
@@ -133,6 +134,82 @@ def test_each_repeat_asks_the_judge_anew_and_a_case_is_one_item_of_them_all(sess
         assert sorted(scores) == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
         assert one.measurements["G"] == pytest.approx(sum(scores[:3]) / 3)
         assert (record.result["G"].n, record.result["G"].value) == (2, pytest.approx(0.35))
+
+
+def run_of(project):
+    (run,) = (project / "run_data" / "runs").iterdir()
+    return RunFolder(run)
+
+
+RERUNS = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if any(report.failed for report in reports):  # as pytest-rerunfailures does
+        item._initrequest()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+RERUN = """
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric
+
+times = []
+
+def test_three():
+    times.append(1)
+    for name in ("first", "second", "third"):
+        output = "wrong" if name == "second" and len(times) == 1 else "right"
+        assert_test(LLMTestCase("q", output, "right", name=name), [ExactMatchMetric()])
+"""
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_a_test_that_is_run_again_repeats_its_cases(session, project, repeat):
+    (project / "conftest.py").write_text(RERUNS, encoding="utf-8")
+    code, output = session(source=RERUN, repeat=repeat)
+    assert code == 0
+    (record,) = records(project)
+    items = record.test_item_records
+    assert [item.test_item.id for item in items] == [
+        f"test_app.py::test_three{number}" for number in ("", "~2", "~3")
+    ]
+    assert [item.measurements["passed"] for item in items] == [1, repeat / (repeat + 1), 1]
+    assert sorted(held.repeat for held in items[1].interactions) == [0, 1, 2][: repeat + 1]
+    assert f"{3 * repeat + 1} of {3 * repeat + 2} repeats of 3 test cases passed." in summary_of(output)
+    assert check_run(run_of(project)).findings == []
+
+
+VARYING = """
+import unittest
+from modelgauge.evals import Golden, LLMTestCase, assert_test, observe
+from modelgauge.metrics import ExactMatchMetric
+
+answers = []
+
+@observe(metrics=[ExactMatchMetric(threshold=None)])
+def app(question):
+    answers.append(question)
+    return f"answer {len(answers)}"
+
+def test_app():
+    assert_test(golden=Golden("q", expected_output="a"), observed_callback=app)
+
+class TestOfUnittest(unittest.TestCase):
+    def test_once(self):
+        assert_test(LLMTestCase("q", "a", "a"), [ExactMatchMetric()])
+"""
+
+
+def test_repeats_whose_answers_or_number_differ_are_nothing_wrong(session, project):
+    session(source=VARYING, repeat=2)
+    (record,) = records(project)
+    assert [len(item.interactions) for item in record.test_item_records] == [2, 1]
+    assert check_run(run_of(project)).findings == []
 
 
 def test_a_case_of_which_a_repeat_fails_is_scored_by_the_others(session, project):
