@@ -23,7 +23,7 @@ from modelgauge.evals.inputs import (
     logged_hyperparameters,
     metrics_of,
 )
-from modelgauge.evals.results import TestResult
+from modelgauge.evals.results import TestResult, why_unjudged
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing
 
@@ -210,9 +210,8 @@ def _assert_passed(result: TestResult, options: TestRunOptions, shown_by: str) -
         result.raised.with_traceback(_of_users(result.raised))
         raise_first_of_app([result], see)
     if result.error is not None and not (options.ignore_errors and result.metrics_data):
-        why = "; ".join(result.failures)
         raise CallError(
-            f"The test case {called(result.test_case)} could not be judged: {why.rstrip('.')}.",
+            f"The test case {called(result.test_case)} could not be judged: {why_unjudged(result)}",
             fix=f"See the traceback: {see}. To let it be a failed assertion instead: "
             "modelgauge test run --ignore-errors",
         )

@@ -24,7 +24,7 @@ from modelgauge.evals.inputs import (
     metrics_of,
     sampled,
 )
-from modelgauge.evals.results import EvaluationResult, TestResult, test_result
+from modelgauge.evals.results import EvaluationResult, TestResult, test_result, why_unjudged
 from modelgauge.metrics.judged_cases import called
 from modelgauge.wording.phrases import counted
 
@@ -184,6 +184,6 @@ def raise_unjudged(result: EvaluationResult) -> None:
         first = unjudged[0]
         raise CallError(
             f"{len(unjudged):,} of {counted(len(result), 'test case')} could not be judged. "
-            f"The first, {called(first.test_case)}: {'; '.join(first.failures)}",
+            f"The first, {called(first.test_case)}: {why_unjudged(first)}",
             fix=f"See `{result.shown_by}`; with ignore_errors=True the others are returned.",
         )

@@ -97,6 +97,11 @@ class TestResult:
         return reasons if reasons or self.error is None else [self.error]
 
 
+def why_unjudged(result: TestResult) -> str:
+    """Why a case does not pass, as one sentence with its full stop: what metrics and apps raise has none, mostly."""
+    return f"{'; '.join(failure.rstrip('.') for failure in result.failures)}."
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class EvaluationResult:
     """The outcome of `evaluate`: iterable over its test results.

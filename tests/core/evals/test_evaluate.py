@@ -212,7 +212,7 @@ def test_a_case_that_lacks_something_fails_by_itself_where_errors_are_ignored(ma
 
 
 def test_what_could_not_be_judged_raises_at_the_end_or_is_returned_and_never_passes(match, broken):
-    with pytest.raises(CallError, match=r"1 of 2 .* could not be judged.*Broken.*no way to judge"):
+    with pytest.raises(CallError, match=r"1 of 2 .* could not be judged.*Broken.*no way to judge\. See `"):
         evaluate([RIGHT, WRONG], [match(), OnlyRight()])
     result = evaluate([RIGHT, WRONG], [match(), broken()], ignore_errors=True)
     assert [one.success for one in result] == [False, False]
