@@ -240,7 +240,8 @@ def _without_record(error: Exception, folder: str) -> str:
     """Return the message if no record could be made; with the traceback unless the error was raised on purpose."""
     is_expected = hasattr(error, "fix") or isinstance(error, OSError)
     why = str(error) if is_expected else "".join(traceback.format_exception(error))
-    return f"There is no record of this session: {why}\nWhat its test cases left is in {folder}"
+    left = f"\nWhat its test cases left is in {folder}" if Path(folder).is_dir() else ""
+    return f"There is no record of this session: {why}{left}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -326,6 +326,7 @@ class Session:
                 None if it came to its end.
         """
         self._stop()
+        self._run.check_kept()
         cases = Cases.of(self._run.events(), self._run.items())
         if not cases.listed:
             self._run.forget()

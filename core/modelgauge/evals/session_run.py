@@ -5,6 +5,7 @@ All processes of the session append whole lines to one journal, in turns; beside
 `cases/`, of what the records do not say. The process that began the session makes the run's record of them.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -66,7 +67,7 @@ class SharedJournal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._file = opened(path, "ab")
         self._turns = Turns(path.with_name(_TURN))
         self._at_work = Turns(path)  # held by one of the processes, so that the run is known to be going on
@@ -84,7 +85,7 @@ class SharedJournal:
             while not self._turns.begin():
                 if monotonic() > patience:
                     raise RunStoppedError(
-                        f"Another process of the session holds {self._path} and does not go on.",
+                        f"Another process of the session holds {self.path} and does not go on.",
                         fix="Let it go on, or end it; then run the tests again.",
                     )
                 sleep(0.0005)
@@ -92,7 +93,7 @@ class SharedJournal:
                 self._at_work.begin()  # the process that held it may have ended
                 append_whole(self._file, data)
             except OSError as error:
-                raise refused(self._path, error) from error
+                raise refused(self.path, error) from error
             finally:
                 self._turns.end()
 
@@ -173,10 +174,24 @@ class SessionRun:
 
     # --- the end --------------------------------------------------------------------------------------------
 
+    def check_kept(self) -> None:
+        """Refuse to end as a session without cases where the folder in which they were left is gone.
+
+        Raises:
+            RunStoppedError: it is.
+        """
+        own = [] if self._journal is None else [self._journal.path]
+        for journal in [*own, *(folder / JOURNAL for folder in self._folders())]:
+            if not journal.parent.is_dir():
+                raise refused(journal, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+
+    def _folders(self) -> list[Path]:
+        """The folders of the run, as the processes of the session know them."""
+        return [Path(file.read_text(encoding="utf-8")) for file in sorted(self._shared.glob(f"{_RUN}*"))]
+
     def places(self) -> list[Path]:
         """Where any process of the session can have left cases: a fixture may have set the data folder in some."""
-        folders = [file.read_text(encoding="utf-8") for file in sorted(self._shared.glob(f"{_RUN}*"))]
-        return list(dict.fromkeys([self.folder.path.resolve(), *map(Path, folders), self._shared]))
+        return list(dict.fromkeys([self.folder.path.resolve(), *self._folders(), self._shared]))
 
     def events(self) -> Iterator[dict[str, Any]]:
         """All events of all processes, those of each in their order; a torn last line is dropped."""

@@ -57,6 +57,17 @@ def test_where_no_record_can_be_written_the_session_fails_and_says_where_its_cas
     assert (left / "items.jsonl").read_text(encoding="utf-8").count("\n") == 2
 
 
+def test_a_session_whose_folder_is_removed_meanwhile_fails_and_says_so(session):
+    removes = "\n\ndef test_removes():\n    import shutil\n    shutil.rmtree('run_data')\n"
+    code, output = session(source=SOURCE + removes)
+    assert code == 1
+    assert "3 passed" in output
+    assert re.search(
+        r"There is no record of this session: \S+ cannot be written: .*removed meanwhile", output
+    )
+    assert "What its test cases left" not in output
+
+
 def test_a_data_folder_that_cannot_be_made_is_told_without_the_ways_of_the_library(
     session, here, monkeypatch
 ):
