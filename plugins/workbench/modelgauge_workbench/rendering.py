@@ -1,16 +1,12 @@
 """Pages out of templates: those of the workbench, and the components of `modelgauge.reports`."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from modelgauge.reports.pages.assets import environment
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 ROOMS = (
     ("Runs", "/runs"),

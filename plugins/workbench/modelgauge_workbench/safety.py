@@ -5,30 +5,24 @@ machine (a foreign name that was rebound to it is not), an `Origin` must be our 
 pages know, and browsers never send JSON from another origin, since nothing here allows it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modelgauge.files.whole import replacing
 from modelgauge_workbench.rendering import error_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CSRF = "csrf"
 """The field of a form that proves that the form is ours."""

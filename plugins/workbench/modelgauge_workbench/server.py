@@ -1,36 +1,26 @@
 """The server: the routes of all rooms behind what keeps strangers out."""
 
-from __future__ import annotations
-
 import importlib
+import socket
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from modelgauge.errors import ModelGaugeError
 from modelgauge_workbench.rendering import error_page, page
-from modelgauge_workbench.safety import LOGIN, Safety, cookie_of, form_of
-from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge_workbench.safety import Access
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.safety import LOGIN, Access, Safety, cookie_of, form_of
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 ROOMS = (
     "runs",

@@ -1,23 +1,17 @@
 """`Workbench`: what all pages share: the folders of data, the index of their runs, and what visitors may do."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+
+from modelgauge.plugins.discovery import Plugins
 from modelgauge_workbench.comparisons.comparing import Comparisons
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.watch import Watcher
 from modelgauge_workbench.starts.starts import Starts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from starlette.requests import Request
-
-    from modelgauge.plugins.discovery import Plugins
 
 
 class Workbench:

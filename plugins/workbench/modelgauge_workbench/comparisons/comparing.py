@@ -1,35 +1,29 @@
 """Comparisons as pages show them: made once for runs as they are, and kept until the server ends."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import shutil
 import tempfile
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelgauge.comparison.compare import compare_pairs, compare_runs
 from modelgauge.comparison.options import ALLOWED, CompareOptions
 from modelgauge.comparison.pairing.paired_runs import paired_systems
 from modelgauge.comparison.pairing.systems import MeasuredSystem, test_name
+from modelgauge.comparison.result import Comparison
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
 from modelgauge.reports.pages.run_page import main_part
-from modelgauge.runs.recorded_run import recorded_run
+from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge_workbench.index.rows import stamp_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from modelgauge.comparison.result import Comparison
-    from modelgauge.runs.recorded_run import RecordedRun
 
 _MOST_KEPT = 20
 _ALLOWING = re.compile(r"--allow (\w+)")

@@ -1,11 +1,10 @@
 """The routes of comparisons and trends."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import sqlite3
 from urllib.parse import urlencode
 
-from starlette.responses import FileResponse, RedirectResponse
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from modelgauge.comparison.options import ALLOWED
@@ -18,12 +17,6 @@ from modelgauge_workbench.index.scan import find_run, run_path
 from modelgauge_workbench.rendering import error_page, page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 _MOST = 20  # runs that are compared
 

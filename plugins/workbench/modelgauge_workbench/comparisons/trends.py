@@ -1,18 +1,22 @@
 """A result of a test over time: the value of each run with its error bar, and where data, judge or test changed."""
 
-from __future__ import annotations
-
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
 
 from modelgauge.comparison.pairing.comparability import differences
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import between, figure, uncertainty
+from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar, line
@@ -22,16 +26,6 @@ from modelgauge_workbench.index.queries import options
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge.data.records import TestRecord
 
 _MOST_RUNS = 300  # of a test, the latest ones
 _CHANGES = ("test", "data", "judge", "reduction", "thresholds", "options", "sample")

@@ -1,12 +1,15 @@
 """Test cases: the goldens of a saved version, and what runs answered to each. Nothing here can be changed any more."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
-from modelgauge.datasets.versions import check_alias
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modelgauge.datasets.versions import Row, Version, check_alias
 from modelgauge.reports.pages.item_data import SNIPPET
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
@@ -14,17 +17,7 @@ from modelgauge_workbench.index.queries import page_of, whole_number
 from modelgauge_workbench.index.scan import find_run
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
-from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping, Sequence
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge.datasets.versions import Row, Version
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 _PAGE = 50
 _MOST_RUNS = 500  # of a data set

@@ -1,11 +1,12 @@
 """What a file would add to a data set: its rows and columns, and what is wrong with it. Nothing is saved."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
 
 from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.dataset_files import file_type_of
@@ -15,11 +16,6 @@ from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, table_of_bytes
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.safety import form_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.requests import Request
 
 LARGEST_FILE = 64 << 20
 """Bytes of a file that a table in the browser takes."""

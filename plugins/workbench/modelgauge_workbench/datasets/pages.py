@@ -1,11 +1,10 @@
 """The routes of data sets: their list, the table of one, its versions, differences, restoring and files."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -31,9 +30,6 @@ from modelgauge_workbench.index.queries import whole_number
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 
 def _list_datasets(request: Request) -> Response:

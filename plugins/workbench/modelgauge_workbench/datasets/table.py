@@ -1,10 +1,10 @@
 """What the table of a data set, and programs, send and get as JSON: versions, rows, checks, and rows of items."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from modelgauge.data.item_records import item_from_json
@@ -27,11 +27,6 @@ from modelgauge_workbench.runs.item import record_of
 from modelgauge_workbench.runs.run import place_of, run_row
 from modelgauge_workbench.safety import body_of
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from starlette.requests import Request
 
 
 def store_of(request: Request) -> VersionsFolder:

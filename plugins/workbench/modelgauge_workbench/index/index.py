@@ -1,20 +1,15 @@
 """`Index`: the file of the index and its connections: one that writes, and several that read."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, LifoQueue
 from threading import Event, Lock
-from typing import TYPE_CHECKING
 
 from modelgauge.files.lock import lock
 from modelgauge_workbench.index.schema import TABLES, VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 NAME = "workbench.sqlite"
 _WRITES_KIB, _READS_KIB = 32768, 2048  # caches of a connection

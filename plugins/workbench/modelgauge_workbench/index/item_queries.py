@@ -1,15 +1,11 @@
 """Questions to the index about items: those of a run that are like this, their neighbours, the same in other runs."""
 
-from __future__ import annotations
-
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelgauge_workbench.index.queries import PAGE, Found, match_of, page_of, whole_number
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping, Sequence
 
 LATEST = "latest"
 """The way to sort that shows first what finished last."""

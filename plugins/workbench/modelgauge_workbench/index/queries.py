@@ -1,16 +1,12 @@
 """Questions to the index: which runs are like this."""
 
-from __future__ import annotations
-
 import json
 import re
+import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping
+from typing import Any
 
 PAGE = 50
 """Rows of a page."""

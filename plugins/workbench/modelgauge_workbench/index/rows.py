@@ -1,15 +1,16 @@
 """The rows of the index, made of files: what a run is, and what its journal holds."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
 from modelgauge.engine.totals import read_totals
@@ -21,12 +22,6 @@ from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_li
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.runs.notes import NOTES, Notes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from modelgauge.data.records import TestRecord
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")
 _ABOUT = {"invocation_id", "run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}

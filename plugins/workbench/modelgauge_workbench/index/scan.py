@@ -1,32 +1,27 @@
 """Reading runs into the index: all of a new one, and of a known one what is new."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
+import sqlite3
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS
+from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.rows import (
     GOING_ON,
+    ItemRow,
     item_columns,
     new_items,
     run_columns,
     searched_texts,
     stamp_of,
 )
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from modelgauge_workbench.index.index import Index
-    from modelgauge_workbench.index.rows import ItemRow
 
 _GROUP = 2000
 """Items of a transaction, so that readers and the memory see small ones."""

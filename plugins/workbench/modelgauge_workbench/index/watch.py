@@ -4,20 +4,15 @@ It looks at each folder for new runs, at the runs that are going on, and at some
 change they bring into the index themselves.
 """
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import time
 from itertools import takewhile
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 from modelgauge.engine.run_files.folder import RUNS
+from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.scan import names_in, scan_run, scan_runs
-
-if TYPE_CHECKING:
-    from modelgauge_workbench.index.index import Index
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 1.0  # seconds between two looks

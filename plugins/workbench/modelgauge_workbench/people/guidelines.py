@@ -1,10 +1,9 @@
 """Guidelines for raters: one text for each queue, all versions of which lie in `<data-dir>/ratings/guidelines`."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
@@ -14,9 +13,6 @@ from modelgauge.engine.run_files.folder import whole_lines
 from modelgauge.errors import RecordError
 from modelgauge.files.whole import append_line
 from modelgauge.runs.ratings import RATINGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONGEST = 100_000
 FIRST = """\

@@ -1,13 +1,14 @@
 """The routes of ratings: choosing runs, the queue, what raters say, guidelines, and measuring by ratings."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from modelgauge.data.prompts import ChatPrompt
+from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.prompts import AnyPrompt, ChatPrompt
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.rerun.again import rescore
@@ -20,15 +21,6 @@ from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge.data.item_records import ItemRecord
-    from modelgauge.data.prompts import AnyPrompt
 
 _LONGEST_NAME, _LONGEST_REASON = 100, 20_000
 _SCORES = {str(score): score for score in range(1, 6)} | {"skip": None}

@@ -1,30 +1,25 @@
 """The queue of answers that people rate: those of one or several runs, mixed, and in a random order for each rater."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
+import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
 from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
+from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
-
-    from modelgauge.data.responses import SUTCompletion
-    from modelgauge_workbench.index.index import Index
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench
 
 DRAWN = 100
 """Answers of a queue, unless its address says another number."""

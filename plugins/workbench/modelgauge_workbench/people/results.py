@@ -1,13 +1,22 @@
 """What came out of ratings: how far people agree with each other, and judges with them."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from modelgauge.comparison.judges.agreements import LabelledAnswer, agreement_of_people
-from modelgauge.comparison.judges.calibration import GOOD, calibrate_judge, labels_like
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modelgauge.comparison.judges.agreements import Agreement, LabelledAnswer, agreement_of_people
+from modelgauge.comparison.judges.calibration import (
+    GOOD,
+    CalibratedSUT,
+    Calibration,
+    calibrate_judge,
+    labels_like,
+)
 from modelgauge.data.figures import between, figure
 from modelgauge.data.results import PASSED
 from modelgauge.errors import ModelGaugeError
@@ -15,19 +24,9 @@ from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
 from modelgauge.reports.pages.plots import bins_of, reliability
 from modelgauge.runs.ratings import HIGHEST, LOWEST
 from modelgauge.wording.phrases import counted
+from modelgauge_workbench.people.queue import Queue
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from markupsafe import Markup
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge.comparison.judges.agreements import Agreement
-    from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
-    from modelgauge_workbench.people.queue import Queue
 
 _MOST_SHOWN = 20
 

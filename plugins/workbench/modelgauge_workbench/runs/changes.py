@@ -1,12 +1,11 @@
 """What people do with a run: note something, undo that, move it to the trash and back, share it as a file."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
-from starlette.responses import RedirectResponse, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports import write_page
@@ -17,12 +16,6 @@ from modelgauge_workbench.runs.notes import LONGEST_NOTE, Notes, tags_of
 from modelgauge_workbench.runs.run import run_row
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 _HELD, _PIECE = 4 << 20, 1 << 18  # characters: of a page in memory, of what is sent at once
 

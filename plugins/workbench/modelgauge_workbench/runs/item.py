@@ -1,12 +1,13 @@
 """The page of an item: its record, where it stands among those that were listed, the same item in other runs."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+import sqlite3
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from modelgauge.config.redaction import redacted_json
 from modelgauge.data.figures import figure
@@ -20,15 +21,7 @@ from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions
 from modelgauge_workbench.runs.summary import summary_of
-from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 
 def show_item(request: Request) -> Response:

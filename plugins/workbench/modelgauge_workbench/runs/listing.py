@@ -1,11 +1,13 @@
 """The list of runs: search, filters, sorting, and what came out of each at a glance."""
 
-from __future__ import annotations
-
 import json
+import sqlite3
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import MANIFEST
@@ -15,12 +17,6 @@ from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, 
 from modelgauge_workbench.index.rows import RECORDED, run_columns
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 _SORT_TITLES = dict(
     zip(

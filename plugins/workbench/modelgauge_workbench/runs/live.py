@@ -1,27 +1,21 @@
 """A run that is going on: how far it is, and a stream of events while it goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+import sqlite3
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.totals import read_totals
+from modelgauge.engine.totals import Totals, read_totals
 from modelgauge_workbench.index.item_queries import failures_of, states_of
 from modelgauge_workbench.index.scan import run_path
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from modelgauge.engine.totals import Totals
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench
 
 _PAUSE = 1.0  # seconds between two looks
 _QUIET = 15  # seconds without an item after which a page says so

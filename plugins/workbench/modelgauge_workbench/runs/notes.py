@@ -1,17 +1,13 @@
 """What people note of a run: tags, a text, whether it is a favourite. It lies in `notes.json` of the run's folder."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from modelgauge.engine.run_files.folder import read_json
 from modelgauge.errors import RecordError
 from modelgauge.files.whole import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOTES = "notes.json"
 LONGEST_TAG, MOST_TAGS, LONGEST_NOTE = 60, 40, 100_000
@@ -34,7 +30,7 @@ class Notes:
     before: dict[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, run: Path) -> Notes:
+    def of(cls, run: Path) -> "Notes":
         """The notes of a run; empty ones where nobody wrote any.
 
         Args:
@@ -53,7 +49,7 @@ class Notes:
             raise RecordError(f"{path} holds no notes of a run.", fix=fix) from None
 
     @classmethod
-    def _of_json(cls, data: Any) -> Notes:
+    def _of_json(cls, data: Any) -> "Notes":
         before = data.get("before")
         return cls(
             tags=tags_of(data.get("tags") or ()),
@@ -74,7 +70,7 @@ class Notes:
         with replacing(run / NOTES) as written:
             written.write_text(f"{dumps(asdict(self), indent=2, ensure_ascii=False)}\n", encoding="utf-8")
 
-    def changed(self, **changes: Any) -> Notes:
+    def changed(self, **changes: Any) -> "Notes":
         """Other notes, which remember these.
 
         Args:
@@ -83,7 +79,7 @@ class Notes:
         now = {"tags": self.tags, "note": self.note, "favourite": self.favourite}
         return Notes(**{**now, **changes}, before=now)
 
-    def undone(self) -> Notes:
+    def undone(self) -> "Notes":
         """The notes before the last change, which remember these: undoing twice changes nothing."""
         if self.before is None:
             return self

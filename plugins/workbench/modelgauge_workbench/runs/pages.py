@@ -1,7 +1,5 @@
 """The routes of runs."""
 
-from __future__ import annotations
-
 from starlette.routing import Route
 
 from modelgauge_workbench.runs.changes import change_notes, delete_run, restore_run, share_run, undo_notes

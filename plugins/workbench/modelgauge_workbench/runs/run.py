@@ -1,13 +1,15 @@
 """The page of a run: the report's first screen, what people noted, and its items."""
 
-from __future__ import annotations
-
 import json
+import sqlite3
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from modelgauge.data.figures import figure
 from modelgauge_workbench.index.item_queries import (
@@ -25,16 +27,7 @@ from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.live import progress_of
 from modelgauge_workbench.runs.notes import Notes
 from modelgauge_workbench.runs.summary import Summary, summary_of
-from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 _SORTS = (("<", "lowest first"), (">", "highest first"))
 

@@ -1,19 +1,15 @@
 """The stream of a run that is going on: what its page shows now, again and again until it has ended."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.rendering import rendered
 from modelgauge_workbench.runs.live import events, progress_of
 from modelgauge_workbench.runs.run import items_data, run_row, running_summary
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 
 def stream_run(request: Request) -> Response:

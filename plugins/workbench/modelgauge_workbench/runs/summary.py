@@ -1,13 +1,11 @@
 """What a page shows of an ended run above its items: the report's first screen, made once and kept in the index."""
 
-from __future__ import annotations
-
 import json
+import sqlite3
 from collections import deque
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.pages.assets import environment
@@ -17,11 +15,7 @@ from modelgauge.reports.pages.run_page import MOST_ITEMS
 from modelgauge.reports.pages.run_view import run_view
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.scan import run_path
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from modelgauge_workbench.workbench import Workbench
+from modelgauge_workbench.workbench import Workbench
 
 _ITEMS = "?{}#items"
 _making = Lock()

@@ -1,11 +1,12 @@
 """The routes of starting runs: the form with the queue, and a page for each job."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from modelgauge.cli.commands.measure import run_test
@@ -20,16 +21,8 @@ from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
 from modelgauge_workbench.starts.order import DEMO, NAMES, OPTIONS, Order
+from modelgauge_workbench.starts.starts import Starts
 from modelgauge_workbench.workbench import workbench_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from modelgauge_workbench.starts.starts import Starts
 
 _MOST_LISTED = 30
 

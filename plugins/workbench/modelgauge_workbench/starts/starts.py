@@ -1,20 +1,14 @@
 """What the pages of this room share: what can be chosen, the queue, and the estimates that are being made."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
+from modelgauge.plugins.discovery import Plugins
 from modelgauge_workbench.starts.estimate import estimate
+from modelgauge_workbench.starts.jobs import Job
 from modelgauge_workbench.starts.order import Shelf
 from modelgauge_workbench.starts.queue import Queue
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from modelgauge.plugins.discovery import Plugins
-    from modelgauge_workbench.starts.jobs import Job
 
 
 class Starts:
