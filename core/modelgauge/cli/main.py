@@ -1,7 +1,5 @@
 """The `modelgauge` group, and the table of its commands."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,21 +1,16 @@
 """The file that an option of a command names for its output."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 import click
 
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.regular import real_path
 from modelgauge.files.whole import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TextIO
 
 
 class _OutputPath(click.Path):

@@ -3,11 +3,10 @@
 The command `run` is in `commands/measure.py`.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +14,6 @@ from modelgauge.config.settings import names_a_file, read_toml
 from modelgauge.errors import InputFileError, ModelGaugeError
 from modelgauge.files.regular import bytes_of
 from modelgauge.wording.did_you_mean import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
 """Options that say how one call of the command is shown, which no file says."""

@@ -1,16 +1,11 @@
 """Where output goes while a command runs: logging to stderr, and with `--json` one object alone to stdout."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TextIO
+from typing import TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -3,23 +3,18 @@
 Numbers are in `figures.py`, the tables of runs in `run_report.py`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TextIO
 from unicodedata import category, east_asian_width
 
 from modelgauge.wording.visible import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import TextIO
 
 NARROWEST, WIDEST = 40, 120
 """The widths that pages are made for, however wide the terminal is."""
@@ -216,7 +211,7 @@ class Style:
     most_rows: int | None = None
 
     @classmethod
-    def of(cls, stream: TextIO, *, most_rows: int | None = None) -> Style:
+    def of(cls, stream: TextIO, *, most_rows: int | None = None) -> "Style":
         """What a stream can show: colours on a terminal unless NO_COLOR is set, 80 columns elsewhere."""
         terminal = stream.isatty()
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
