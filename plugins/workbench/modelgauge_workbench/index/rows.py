@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,10 +24,10 @@ from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.runs.notes import NOTES, Notes
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")
-_ABOUT = {"invocation_id", "run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}
+_ABOUT = {"run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}
 _STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
-GOING_ON = "running"
+GOING_ON, _DAMAGED = "running", "damaged"
 RECORDED = "recorded answers"
 """What stands for the SUT of runs in which nobody was asked: of `evaluate`, and of sessions of pytest."""
 
@@ -65,27 +65,26 @@ def run_columns(run: Path) -> dict[str, Any]:
     Args:
         run: its folder.
     """
-    folder, notes, problems = RunFolder(run), Notes(), list[str]()
-    state = ""
+    folder, notes, state = RunFolder(run), Notes(), ""
     about: dict[str, Any] = {}
     record: TestRecord | None = None
     outcome = dict.fromkeys(("scored", "failed", "items", "cost", "seconds"))
-    with _kept(problems):
+    try:
         state, record = state_of(folder)
-    with _kept(problems):
+    except ModelGaugeError:
+        state = _DAMAGED
+    try:
         if record is None or record.sut_uid == GIVEN:  # the record of a session names no data sets
             about = folder.read_manifest()
         else:
             about = record.model_dump(include=_ABOUT)
         outcome |= _so_far(folder) if record is None else _outcome(record)
-    state = "damaged" if problems else state
-    with _kept(problems):
+    except ModelGaugeError:
+        state = _DAMAGED
+    with suppress(ModelGaugeError):
         notes = Notes.of(run)
-    if record is not None and record.failure is not None:
-        problems.append(record.failure.message)
     return {
         "state": state,
-        "problem": problems[0] if problems else "",
         **_identity(folder, about),
         "headline": "" if record is None else headline(record, _STYLE),
         **outcome,
@@ -95,22 +94,12 @@ def run_columns(run: Path) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _kept(problems: list[str]) -> Iterator[None]:
-    """Say what is damaged, and go on: it hides no other run."""
-    try:
-        yield
-    except ModelGaugeError as error:
-        problems.append(str(error))
-
-
 def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
     """Which run it is, by its record or else its manifest: they say it alike."""
     pulled = about.get("data_sets")  # of a session of pytest
     datasets = [about.get("dataset"), *(pulled if isinstance(pulled, list) else ())]
     sut = str(about.get("sut_label") or about.get("sut_uid") or "?")
     return {
-        "invocation": str(about.get("invocation_id") or ""),
         "began": _began(about.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
         "test": str(about.get("test_uid") or "?"),
         "sut": RECORDED if sut == GIVEN else sut,

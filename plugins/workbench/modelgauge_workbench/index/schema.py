@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 2
+VERSION = 3
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -12,13 +12,11 @@ CREATE TABLE runs (
     stamp TEXT NOT NULL,                  -- sizes and times of its files when they were read
     journal_read INTEGER NOT NULL,        -- bytes of the journal whose items are in the index
     first_item INTEGER, last_item INTEGER,
-    invocation TEXT NOT NULL,
     began TEXT NOT NULL,
     test TEXT NOT NULL,
     sut TEXT NOT NULL,                    -- its label or uid
     datasets TEXT NOT NULL,               -- JSON: name, digest and version of each that its items are of
     state TEXT NOT NULL,
-    problem TEXT NOT NULL,                -- why it cannot be read, or why it ended early
     headline TEXT NOT NULL,
     scored INTEGER, failed INTEGER, items INTEGER,
     cost REAL, seconds REAL,

@@ -35,7 +35,6 @@ class Summary:
         facets: labels by which items can be filtered, with their values.
         failures: the kinds of failures, as items have them in the index, by their numbers in addresses.
         kinds: what these are called.
-        show: the command that shows the run in a terminal.
     """
 
     html: str
@@ -46,7 +45,6 @@ class Summary:
     facets: dict[str, list[str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
-    show: str = ""
 
 
 def summary_of(workbench: Workbench, row: sqlite3.Row) -> Summary:
@@ -100,7 +98,6 @@ def _made(workbench: Workbench, row: sqlite3.Row, table: ItemTable) -> Summary:
         facets={name: [*labels.values] for name, labels in table.facets.items()},
         failures=[json.dumps(key, ensure_ascii=False) for key in table.failures],
         kinds=[f"{error_type} at {stage}" for stage, _, error_type, _ in table.failures],
-        show=view.show,
     )
 
 

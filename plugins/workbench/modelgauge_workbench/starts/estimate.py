@@ -36,7 +36,7 @@ def estimate(job: Job, data_dir: Path, arguments: Sequence[str] = ()) -> None:
         )
         return
     said = done.stderr.decode("utf-8", "replace").strip()
-    if done.returncode:
-        job.write("plans.json", {"problem": said.removeprefix("Error: ")})
-    else:
-        job.write("plans.json", {**json.loads(done.stdout), "warnings": said})
+    job.write(
+        "plans.json",
+        {"problem": said.removeprefix("Error: ")} if done.returncode else json.loads(done.stdout),
+    )

@@ -1,7 +1,6 @@
 """The routes of starting runs: the form with the queue, and a page for each job."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from starlette.routing import Route
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
 from modelgauge.engine.planning import Plan
-from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.plans import sum_of_plans
 from modelgauge.runs.recorded_run import state_of
@@ -146,16 +145,6 @@ def _words(starts: Starts, job: Job) -> str:
 # --- a job ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run of a job, as its page shows it."""
-
-    id: str
-    about: str
-    state: str
-    items: int | None
-
-
 def show_job(request: Request) -> Response:
     """What a job would take, what became of it, its runs, and the end of its output."""
     starts, job = starts_of(request), _job_of(request)
@@ -179,22 +168,22 @@ def show_job(request: Request) -> Response:
         sum=sum_of_plans(plans) if plans else "",
         left_out=found.get("left_out", []),
         estimate_problem=found.get("problem", ""),
-        runs=[_run(folder / "runs" / run_id) for run_id in sorted(job.run_ids())],
+        runs=[_run(RunFolder(folder / RUNS / run_id)) for run_id in sorted(job.run_ids())],
         log=job.log_end(),
         run_file=None if run is not None else job.run_file.read_text(encoding="utf-8"),
         resumes=run is not None,
     )
 
 
-def _run(path: Path) -> _Run:
-    folder = RunFolder(path)
+def _run(folder: RunFolder) -> dict[str, str]:
+    """A run of a job, as its page shows it."""
     try:
-        state, record = state_of(folder)
+        state, _ = state_of(folder)
         manifest = folder.read_manifest()
     except ModelGaugeError as error:
-        return _Run(path.name, str(error), "damaged", None)
+        return {"id": folder.run_id, "about": str(error), "state": "damaged"}
     about = f"{manifest.get('test_uid')} on {manifest.get('sut_label') or manifest.get('sut_uid')}"
-    return _Run(path.name, about, state, None if record is None else record.counts.scored)
+    return {"id": folder.run_id, "about": about, "state": state}
 
 
 def _action(act: Callable[[Starts, Job], object]) -> Callable[[Request], Response]:
