@@ -69,21 +69,21 @@ class Comparisons:
         """Remove what was kept."""
         self._folder.cleanup()
 
-    def of(self, paths: Sequence[Path], allow: Sequence[str]) -> Compared:
+    def of(self, folders: Sequence[RunFolder], allow: Sequence[str]) -> Compared:
         """Compare runs with the first of them, or find what was made of them before.
 
         Args:
-            paths: the folders of runs, at least two.
+            folders: of runs, at least two.
             allow: in which kinds of things the runs may differ, as for `modelgauge compare --allow`.
 
         Raises:
             RecordError: a run cannot be read.
         """
-        about = [[str(path), stamp_of(path)] for path in paths]
+        about = [[str(folder.path), stamp_of(folder.path)] for folder in folders]
         key = hashlib.sha256(json.dumps([about, sorted(allow)]).encode()).hexdigest()
         with self._making:  # one after the other: large runs take memory
             if key not in self._kept:
-                self._kept[key] = self._made(key, [recorded_run(RunFolder(path)) for path in paths], allow)
+                self._kept[key] = self._made(key, [*map(recorded_run, folders)], allow)
                 while len(self._kept) > _MOST_KEPT:
                     old, _ = self._kept.popitem(last=False)
                     shutil.rmtree(self._blocks(old))

@@ -13,7 +13,7 @@ from modelgauge.reports.pages.run_page import SCRIPTS
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.comparisons.trends import show_trends
 from modelgauge_workbench.index.queries import run_before
-from modelgauge_workbench.index.scan import find_run, run_path
+from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import error_page, page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
@@ -36,8 +36,7 @@ def show_comparison(request: Request) -> Response:
             fix="Choose runs in the list, and press 'compare'.",
         )
     rows.sort(key=lambda row: (row["key"] != baseline, row["began"], row["name"]))
-    paths = [run_path(workbench.index, row["folder"], row["name"]) for row in rows]
-    compared = workbench.comparisons.of(paths, allow)
+    compared = workbench.comparisons.of([folder_of(workbench.index, row) for row in rows], allow)
     return page(
         request,
         "comparisons/compare.html.j2",

@@ -23,7 +23,7 @@ from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar, line
 from modelgauge.reports.pages.plots import Plot
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.index.queries import options
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
@@ -59,9 +59,7 @@ def show_trends(request: Request) -> Response:
         tests = options(db)["test"]
         test = asked.get("test") or (tests[0] if tests else "")
         rows = db.execute(query, (test, _MOST_RUNS)).fetchall()[::-1]
-    runs = [
-        (row, _record(run_path(workbench.index, row["folder"], row["name"]), row["stamp"])) for row in rows
-    ]
+    runs = [(row, _record(folder_of(workbench.index, row).path, row["stamp"])) for row in rows]
     recorded = [(row, record) for row, record in runs if record is not None]
     names = [*dict.fromkeys(name for _, record in recorded for name in _estimates(record))]
     result = asked.get("result") if asked.get("result") in names else names[0] if names else ""

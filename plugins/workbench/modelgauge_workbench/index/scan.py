@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from modelgauge.engine.run_files.folder import JOURNAL, RUNS
+from modelgauge.engine.run_files.folder import JOURNAL, RUNS, RunFolder
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.rows import (
@@ -35,14 +35,17 @@ _UPDATE_RUN = """
 _OF_AN_ID = re.compile(r"\d{8}-\d{6}-([0-9a-f]{5})")
 
 
-def run_path(index: Index, folder: int, name: str) -> Path:
+def folder_of(index: Index, run: sqlite3.Row) -> RunFolder:
     """The folder of a run.
 
     Args:
         index: of the data folders.
-        folder: the place of its data folder.
-        name: of the run.
+        run: of the index.
     """
+    return RunFolder(_path(index, run["folder"], run["name"]))
+
+
+def _path(index: Index, folder: int, name: str) -> Path:
     return index.data_dirs[folder] / RUNS / name
 
 
@@ -55,7 +58,7 @@ def scan_run(index: Index, folder: int, name: str, *, stamp: str | None = None) 
         name: of the run.
         stamp: that of the index, where it is known: a run that has it still is not read.
     """
-    if stamp_of(run_path(index, folder, name)) != stamp:
+    if stamp_of(_path(index, folder, name)) != stamp:
         scan_runs(index, folder, [name])
 
 
@@ -92,7 +95,7 @@ def scan_runs(index: Index, folder: int, names: Iterable[str]) -> None:
         with index.writing() as db, _Rows(db) as rows:
             read = 0
             while name is not None and read < _GROUP:
-                count = _scan(rows, run_path(index, folder, name), folder)
+                count = _scan(rows, _path(index, folder, name), folder)
                 read += count + 1
                 name = name if count == _GROUP else next(left, None)
 

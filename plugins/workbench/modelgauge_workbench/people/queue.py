@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.engine.run_files.folder import RUNS, RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
 from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
 DRAWN = 100
@@ -241,8 +241,7 @@ def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:
 
 def rated_run(workbench: Workbench, row: sqlite3.Row) -> RatedRun:
     """A run of the index as one whose answers can be rated."""
-    folder = RunFolder(Path(workbench.data_dirs[row["folder"]]) / RUNS / row["name"])
-    return RatedRun(row["key"], folder, row["test"], row["sut"], row["state"])
+    return RatedRun(row["key"], folder_of(workbench.index, row), row["test"], row["sut"], row["state"])
 
 
 def _digest(*parts: str) -> str:

@@ -7,11 +7,10 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports import write_page
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.trash import move_to_trash, restore_from_trash
-from modelgauge_workbench.index.scan import run_path, scan_run
+from modelgauge_workbench.index.scan import folder_of, scan_run
 from modelgauge_workbench.runs.notes import LONGEST_NOTE, Notes, tags_of
 from modelgauge_workbench.runs.run import run_row
 from modelgauge_workbench.safety import form_of
@@ -42,7 +41,7 @@ def undo_notes(request: Request) -> Response:
 
 def _written(request: Request, change: Callable[[Notes], Notes]) -> Response:
     workbench, row = workbench_of(request), run_row(request)
-    path = run_path(workbench.index, row["folder"], row["name"])
+    path = folder_of(workbench.index, row).path
     with workbench.changing:
         change(Notes.of(path)).write(path)
     scan_run(workbench.index, row["folder"], row["name"])
@@ -56,8 +55,7 @@ def _written(request: Request, change: Callable[[Notes], Notes]) -> Response:
 def delete_run(request: Request) -> Response:
     """Move a run to the trash of its data folder."""
     workbench, row = workbench_of(request), run_row(request)
-    data_dir = workbench.data_dirs[row["folder"]]
-    moved = move_to_trash(RunFolder(run_path(workbench.index, row["folder"], row["name"])), data_dir)
+    moved = move_to_trash(folder_of(workbench.index, row), workbench.data_dirs[row["folder"]])
     scan_run(workbench.index, row["folder"], row["name"])
     deleted = urlencode({"deleted": moved.name, "folder": row["folder"]})
     return RedirectResponse(f"/runs?{deleted}", 303)
@@ -77,7 +75,7 @@ def restore_run(request: Request) -> Response:
 def share_run(request: Request) -> Response:
     """Answer with the page of a run as one file that opens anywhere; `without_texts` leaves out what models said."""
     workbench, row = workbench_of(request), run_row(request)
-    run = recorded_run(RunFolder(run_path(workbench.index, row["folder"], row["name"])))
+    run = recorded_run(folder_of(workbench.index, row))
     without_texts = request.query_params.get("without_texts") == "1"
     file = SpooledTemporaryFile(_HELD, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115  closed when it is sent
     write_page([run], file.write, redact=workbench.redact, without_texts=without_texts)

@@ -12,11 +12,10 @@ from starlette.responses import Response
 from modelgauge.config.redaction import redacted_json
 from modelgauge.data.figures import figure
 from modelgauge.datasets.versions import VersionsFolder
-from modelgauge.engine.run_files.folder import JOURNAL
 from modelgauge.files.regular import opened
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
 from modelgauge_workbench.index.rows import GOING_ON
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions
@@ -79,7 +78,7 @@ def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict
     Raises:
         HTTPException: the line is no more what it was.
     """
-    journal = run_path(workbench.index, run["folder"], run["name"]) / JOURNAL
+    journal = folder_of(workbench.index, run).journal
     try:
         with opened(journal) as file:
             file.seek(item["start"])

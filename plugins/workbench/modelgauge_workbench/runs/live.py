@@ -14,7 +14,7 @@ from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge_workbench.index.item_queries import failures_of, states_of
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
 _PAUSE = 1.0  # seconds between two looks
@@ -28,7 +28,7 @@ def progress_of(workbench: Workbench, row: sqlite3.Row) -> dict[str, Any]:
         workbench: has the run.
         row: of the run in the index.
     """
-    folder = RunFolder(run_path(workbench.index, row["folder"], row["name"]))
+    folder = folder_of(workbench.index, row)
     totals = read_totals(folder)
     with workbench.index.reading() as db:
         states, failures = states_of(db, row["number"]), failures_of(db, row["number"])

@@ -21,7 +21,7 @@ from modelgauge_workbench.index.item_queries import (
 )
 from modelgauge_workbench.index.queries import run_before, whole_number
 from modelgauge_workbench.index.rows import GOING_ON
-from modelgauge_workbench.index.scan import find_run, run_path
+from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.live import progress_of
@@ -62,7 +62,7 @@ def place_of(request: Request) -> int:
 def show_run(request: Request) -> Response:
     """Answer with the page of a run."""
     workbench, row = workbench_of(request), run_row(request)
-    notes = Notes.of(run_path(workbench.index, row["folder"], row["name"]))
+    notes = Notes.of(folder_of(workbench.index, row).path)
     going_on = row["state"] == GOING_ON
     summary = running_summary(workbench, row) if going_on else summary_of(workbench, row)
     with workbench.index.reading() as db:

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from threading import Lock
 
-from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.classes import ANSWERED
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_page import MOST_ITEMS
 from modelgauge.reports.pages.run_view import run_view
 from modelgauge.runs.recorded_run import recorded_run
-from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
 _ITEMS = "?{}#items"
@@ -82,7 +81,7 @@ def _made_once(workbench: Workbench, row: sqlite3.Row) -> Summary:
 
 
 def _made(workbench: Workbench, row: sqlite3.Row, table: ItemTable) -> Summary:
-    run = recorded_run(RunFolder(run_path(workbench.index, row["folder"], row["name"])))
+    run = recorded_run(folder_of(workbench.index, row))
     deque(table.taken(islice(run.items().lines(), MOST_ITEMS)), maxlen=0)
     view = run_view(0, run, table, items=_ITEMS)
     if view.left_out:

@@ -15,7 +15,7 @@ from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.plans import sum_of_plans
 from modelgauge.runs.recorded_run import state_of
-from modelgauge_workbench.index.scan import find_run, run_path
+from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
@@ -45,7 +45,7 @@ def show_form(request: Request) -> Response:
             )
         order = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), starts.shelf)
     elif asked.get("run"):
-        order = Order.of_manifest(RunFolder(_path_of(request, asked["run"])).read_manifest(), starts.shelf)
+        order = Order.of_manifest(_folder_of(request, asked["run"]).read_manifest(), starts.shelf)
     else:
         order = Order.of_fields({name: asked.getlist(name) for name in asked})
     return _form_page(request, order, {})
@@ -71,8 +71,8 @@ def order_demo(request: Request) -> Response:
 
 def order_resume(request: Request) -> Response:
     """Make a job that resumes a run, and show what is left would take; it starts when somebody says so."""
-    path = _path_of(request, str(form_of(request).get("run", "")))
-    return _estimated(request, resumes=path)
+    folder = _folder_of(request, str(form_of(request).get("run", "")))
+    return _estimated(request, resumes=folder.path)
 
 
 def _estimated(request: Request, *, text: str | None = None, resumes: Path | None = None) -> Response:
@@ -201,7 +201,7 @@ def _job_of(request: Request) -> Job:
     return find_job(starts_of(request).data_dir, request.path_params["job"])
 
 
-def _path_of(request: Request, key: str) -> Path:
+def _folder_of(request: Request, key: str) -> RunFolder:
     """The folder of a run by the key of its address.
 
     Raises:
@@ -211,7 +211,7 @@ def _path_of(request: Request, key: str) -> Path:
     found = find_run(index, key)
     if found is None:
         raise UsageError("There is no such run.", fix="The page 'Runs' lists those that there are.")
-    return run_path(index, found["folder"], found["name"])
+    return folder_of(index, found)
 
 
 def _to(job: Job) -> Response:
