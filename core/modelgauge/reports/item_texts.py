@@ -1,4 +1,4 @@
-"""Texts of an item that people look for: the right answer in its contexts."""
+"""JSON values as texts, and the one that people look for in the contexts of an item: the right answer."""
 
 import json
 from collections.abc import Iterable
@@ -25,7 +25,9 @@ def expected_in(context: Any) -> dict[str, Any]:
 
 def expected_text(contexts: Iterable[Any]) -> str:
     """Return the right answers in the contexts of an item and its prompts, on one line; empty if there are none."""
-    values = [value for context in contexts for value in expected_in(context).values()]
-    return " · ".join(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values
-    )
+    return " · ".join(as_text(value) for context in contexts for value in expected_in(context).values())
+
+
+def as_text(value: Any) -> str:
+    """A JSON value as people read it: a text as it is, any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,11 +1,11 @@
 """The words and figures of a comparison, for terminal, Markdown and XML alike."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from modelgauge.comparison.result import Interval, Verdict
 from modelgauge.data.figures import figure
+from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.layout import one_line
 
 VERDICTS: dict[Verdict, str] = {
@@ -76,5 +76,4 @@ def listed(names: Sequence[str], word: str = "and") -> str:
 
 def short_json(value: Any) -> str:
     """Return a JSON value on one short line; texts unchanged."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "none" if value is None else one_line(text, _MOST_OF_A_VALUE)
+    return "none" if value is None else one_line(as_text(value), _MOST_OF_A_VALUE)

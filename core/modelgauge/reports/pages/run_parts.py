@@ -8,7 +8,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from modelgauge.data.figures import dollars, duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
+from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import SECONDS, ItemTable
@@ -278,7 +278,7 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
     }
     facts |= {name: manifest[name] for name in ("python", "platform", "git_commit") if name in manifest}
     rows = [
-        [Cell(name, look=""), Cell(_text(value), look="")]
+        [Cell(name, look=""), Cell(as_text(value), look="")]
         for name, value in facts.items()
         if value is not None
     ]
@@ -293,7 +293,7 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
             else ""
         )
         folded = ("The whole manifest, run.json", f"{text[:_LONGEST]}{cut}")
-    summary = ", ".join(f"{name} {_text(value)}" for name, value in [*set_to.items()][:4])
+    summary = ", ".join(f"{name} {as_text(value)}" for name, value in [*set_to.items()][:4])
     return Part(
         "How it was run",
         summary or f"test {record.test_uid}: settings, versions and commands",
@@ -301,10 +301,6 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
         texts=texts,
         folded=folded,
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _known_values(table: ItemTable, name: str) -> list[float]:

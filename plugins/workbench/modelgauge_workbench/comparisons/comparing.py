@@ -19,6 +19,7 @@ from modelgauge.comparison.pairing.systems import MeasuredSystem, test_name
 from modelgauge.comparison.result import Comparison
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
+from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
 from modelgauge.reports.pages.run_page import main_part
@@ -151,12 +152,11 @@ def _settings(runs: Sequence[RecordedRun]) -> tuple[list[str], list[tuple[str, l
         asked = {name: value for name, value in record.sut_options.items() if value is not None}
         said.append({**arguments, **asked, **record.hyperparameters})
     names = dict.fromkeys(name for fields in said for name in fields)
-    rows = [(name, [_shown(fields.get(name)) for fields in said]) for name in names]
+    rows = [
+        (name, [as_text(fields[name]) if fields.get(name) is not None else "" for fields in said])
+        for name in names
+    ]
     return (
         [f"{run.record.sut_name} {run.record.run_id}" for run in runs],
         [(name, values) for name, values in rows if len({*values}) > 1],
     )
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modelgauge.datasets.versions import Row, Version, check_alias
+from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.item_data import SNIPPET
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
@@ -140,10 +141,6 @@ def _shown_answer(run: Mapping[str, Any], item: sqlite3.Row) -> dict[str, Any]:
 def _shown_case(place: int, row: Row, answers: list[dict[str, Any]]) -> dict[str, Any]:
     title = next((row[name] for name in _SAID_FIRST if row.get(name)), "")
     fields = {name: value for name, value in row.items() if value is not title}
-    return {"place": place, "title": _text(title), "answers": answers} | {
-        "fields": {name: _text(value) for name, value in fields.items()}
+    return {"place": place, "title": as_text(title), "answers": answers} | {
+        "fields": {name: as_text(value) for name, value in fields.items()}
     }
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

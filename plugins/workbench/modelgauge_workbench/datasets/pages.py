@@ -1,6 +1,5 @@
 """The routes of data sets: their list, the table of one, its versions, differences, restoring and files."""
 
-import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,6 +13,7 @@ from modelgauge.datasets.differences import differences
 from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
 from modelgauge.errors import ModelGaugeError, UsageError
+from modelgauge.reports.item_texts import as_text
 from modelgauge_workbench.datasets.cases import runs_of_versions, show_cases
 from modelgauge_workbench.datasets.importing import import_json
 from modelgauge_workbench.datasets.table import (
@@ -104,7 +104,7 @@ def _show_differences(request: Request) -> Response:
         old=old,
         new=new,
         found=differences(was, now),
-        text=lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+        text=as_text,
     )
 
 
