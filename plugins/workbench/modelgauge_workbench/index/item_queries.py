@@ -2,33 +2,16 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from modelgauge_workbench.index.queries import PAGE, Found, match_of, page_of, whole_number
+from modelgauge_workbench.index.queries import PAGE, Found, Wanted, found_in, match_of, whole_number
 
 LATEST = "latest"
 """The way to sort that shows first what finished last."""
 _PASSED, _IS = ".passed", "is-"
 _STATES = ("ok", "wrong", "below threshold", "failed in part", "failed")
 _OTHERS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which items of a run an address asks for, in which order.
-
-    Args:
-        where: the condition in SQL.
-        values: of its parameters.
-        order: in SQL.
-        in_order: whether all items are wanted in the order of the test.
-    """
-
-    where: str
-    values: list[Any] = field(default_factory=list)
-    order: str = "place"
-    in_order: bool = False
 
 
 def wanted_items(
@@ -90,10 +73,7 @@ def find_items(db: sqlite3.Connection, wanted: Wanted, asked: Mapping[str, str])
         wanted: which items.
         asked: the fields of the address, with `page`.
     """
-    (count,) = db.execute(f"SELECT COUNT(*) FROM items WHERE {wanted.where}", wanted.values).fetchone()
-    page = min(page_of(asked), max(1, -(-count // PAGE)))
-    query = f"SELECT * FROM items WHERE {wanted.where} ORDER BY {wanted.order} LIMIT {PAGE} OFFSET ?"
-    return Found(db.execute(query, [*wanted.values, (page - 1) * PAGE]).fetchall(), count, page)
+    return found_in(db, "items", wanted, asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,35 @@ PAGE = 50
 """Rows of a page."""
 _MOST_OPTIONS = 500
 SORTS = {
-    "": "runs.number DESC",
-    "oldest": "runs.number",
-    "test": "runs.test, runs.number DESC",
-    "sut": "runs.sut, runs.number DESC",
-    "longest": "runs.seconds DESC",
-    "dearest": "runs.cost DESC",
-    "failed": "runs.failed DESC",
+    "": ("newest first", "runs.number DESC"),
+    "oldest": ("oldest first", "runs.number"),
+    "test": ("by test", "runs.test, runs.number DESC"),
+    "sut": ("by SUT", "runs.sut, runs.number DESC"),
+    "longest": ("longest", "runs.seconds DESC"),
+    "dearest": ("dearest", "runs.cost DESC"),
+    "failed": ("most failed", "runs.failed DESC"),
 }
-"""How runs are sorted, by the words of addresses."""
+"""How runs are sorted, by the words of addresses: what the page calls it, and the order in SQL."""
 _EXACT = ("test", "sut", "state")
 _WORD = re.compile(r"[^\s\"]+")
 _AGO = re.compile(r"(\d{1,5})([hd])")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs, or items of a run, an address asks for, in which order.
+
+    Args:
+        where: the condition in SQL.
+        values: of its parameters.
+        order: in SQL.
+        in_order: whether all items are wanted in the order of the test.
+    """
+
+    where: str
+    values: list[Any]
+    order: str
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +89,23 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
         ).fetchall()  # once for both
         wheres.append("runs.number IN (SELECT value FROM json_each(?))")
         values.append(json.dumps([number for (number,) in found]))
-    where = " AND ".join(wheres)
-    sort, page = SORTS.get(asked.get("sort", ""), SORTS[""]), page_of(asked)
-    (count,) = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()
-    page = min(page, max(1, -(-count // PAGE)))
-    query = f"SELECT * FROM runs WHERE {where} ORDER BY {sort} LIMIT {PAGE} OFFSET ?"
-    return Found(db.execute(query, [*values, (page - 1) * PAGE]).fetchall(), count, page)
+    _, order = SORTS.get(asked.get("sort", ""), SORTS[""])
+    return found_in(db, "runs", Wanted(" AND ".join(wheres), values, order), asked)
+
+
+def found_in(db: sqlite3.Connection, table: str, wanted: Wanted, asked: Mapping[str, str]) -> Found:
+    """A page of the rows of a table that are wanted.
+
+    Args:
+        db: reads the index.
+        table: its name.
+        wanted: which rows.
+        asked: the fields of the address, with `page`: of a page behind the last, the last is meant.
+    """
+    (count,) = db.execute(f"SELECT COUNT(*) FROM {table} WHERE {wanted.where}", wanted.values).fetchone()
+    page = min(page_of(asked), max(1, -(-count // PAGE)))
+    query = f"SELECT * FROM {table} WHERE {wanted.where} ORDER BY {wanted.order} LIMIT {PAGE} OFFSET ?"
+    return Found(db.execute(query, [*wanted.values, (page - 1) * PAGE]).fetchall(), count, page)
 
 
 def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:

@@ -18,14 +18,6 @@ from modelgauge_workbench.index.rows import RECORDED, run_columns
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
-_SORT_TITLES = dict(
-    zip(
-        SORTS,
-        ("newest first", "oldest first", "by test", "by SUT", "longest", "dearest", "most failed"),
-        strict=True,
-    )
-)
-
 
 def list_runs(request: Request) -> Response:
     """Answer with the list of runs that the address asks for."""
@@ -50,7 +42,7 @@ def list_runs(request: Request) -> Response:
         found=found,
         runs=[shown_run(row) for row in found.rows],
         choices=choices,
-        sorts=_SORT_TITLES,
+        sorts=SORTS,
         known=known,
         data_dirs=workbench.data_dirs,
         has_demo=workbench.starts.shelf.has_demo(),
