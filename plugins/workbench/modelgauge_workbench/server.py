@@ -1,6 +1,5 @@
 """The server: the routes of all rooms behind what keeps strangers out."""
 
-import importlib
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
@@ -18,18 +17,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from modelgauge.errors import ModelGaugeError
+from modelgauge_workbench.comparisons import pages as comparisons
+from modelgauge_workbench.datasets import pages as datasets
+from modelgauge_workbench.people import pages as people
 from modelgauge_workbench.rendering import error_page, page
+from modelgauge_workbench.runs import pages as runs
 from modelgauge_workbench.safety import LOGIN, Access, Safety, cookie_of, form_of
+from modelgauge_workbench.starts import pages as starts
 from modelgauge_workbench.workbench import Workbench, workbench_of
 
-ROOMS = (
-    "runs",
-    "datasets",
-    "people",
-    "starts",
-    "comparisons",
-)
-"""The packages that have pages: each has a module `pages` with `routes`."""
+_ROOMS = (runs, datasets, people, starts, comparisons)
 _LARGEST_BODY = 256 << 20
 _THREADS = 16  # that answer: more take memory, and make no answer sooner
 _GRACE = 2  # seconds for answers under way when the server is stopped
@@ -49,12 +46,11 @@ def make_app(workbench: Workbench, access: Access) -> Starlette:
         with workbench.watching():
             yield
 
-    rooms = [importlib.import_module(f"{__package__}.{room}.pages") for room in ROOMS]
     app = Starlette(
         routes=[
             Route("/", _home),
             Route(LOGIN, _login, methods=["GET", "POST"]),
-            *(route for room in rooms for route in room.routes),
+            *(route for room in _ROOMS for route in room.routes),
             Mount("/static", StaticFiles(packages=[(str(__package__), "static")])),
             Mount("/report", StaticFiles(packages=[("modelgauge.reports.pages", "static")])),
         ],
