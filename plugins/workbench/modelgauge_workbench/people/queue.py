@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
@@ -121,7 +120,10 @@ class Queue:
         self.runs = list(runs.values())
         stamps = tuple((key, row["stamp"], row["journal_read"]) for key, row in found.items())
         self.of_all, places = _drawn(workbench.index, stamps, drawn)
-        self.answers = [Answer(place.key, runs[place.run], *place[2:]) for place in places]
+        self.answers = [
+            Answer(key, runs[run], item, place, start, length)
+            for key, run, item, place, start, length in places
+        ]
         self._by_key = {answer.key: answer for answer in self.answers}
 
     @property
@@ -200,15 +202,8 @@ def shown_answer(record: ItemRecord) -> tuple[tuple[SUTCompletion, ...], str]:
     return completions, ",".join(digests_of(completions))
 
 
-class _Place(NamedTuple):
-    """Where an answer lies; the fields are those of `Answer`, with the key of the run."""
-
-    key: str
-    run: str
-    item_id: str
-    place: int
-    start: int
-    length: int
+_Place = tuple[str, str, str, int, int, int]
+"""The fields of an `Answer`, with the key of its run."""
 
 
 @lru_cache(maxsize=16)
@@ -229,7 +224,7 @@ def _drawn(index: Index, runs: tuple[tuple[str, str, int], ...], drawn: int) -> 
         )
         counted = count()
         best = heapq.nsmallest(drawn, (row for row, _ in zip(every, counted, strict=False)))
-    return next(counted), [_Place(*row) for row in best]
+    return next(counted), best
 
 
 def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:
