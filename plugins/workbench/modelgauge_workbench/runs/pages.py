@@ -5,8 +5,7 @@ from starlette.routing import Route
 from modelgauge_workbench.runs.changes import change_notes, delete_run, restore_run, share_run, undo_notes
 from modelgauge_workbench.runs.item import show_item
 from modelgauge_workbench.runs.listing import list_runs, search, show_trash
-from modelgauge_workbench.runs.run import show_run
-from modelgauge_workbench.runs.streaming import stream_run
+from modelgauge_workbench.runs.run import show_run, stream_run
 
 _CHANGES = {"notes": change_notes, "undo": undo_notes, "delete": delete_run}
 

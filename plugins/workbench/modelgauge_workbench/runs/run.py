@@ -1,4 +1,4 @@
-"""The page of a run: the report's first screen, what people noted, and its items."""
+"""The page of a run: the report's first screen, what people noted, and its items; and its stream while it goes on."""
 
 import json
 import sqlite3
@@ -22,9 +22,9 @@ from modelgauge_workbench.index.item_queries import (
 from modelgauge_workbench.index.queries import run_before, whole_number
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import find_run, folder_of
-from modelgauge_workbench.rendering import page
+from modelgauge_workbench.rendering import page, rendered
 from modelgauge_workbench.runs.listing import shown_run
-from modelgauge_workbench.runs.live import progress_of
+from modelgauge_workbench.runs.live import events, progress_of
 from modelgauge_workbench.runs.notes import Notes
 from modelgauge_workbench.runs.summary import Summary, summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
@@ -166,3 +166,23 @@ def _shown_item(item: sqlite3.Row, names: list[str], run: str, asked: Mapping[st
         "address": f"{run}/items/{item['place'] + 1}{query}",
         "numbers": [figure(measured[name]) if name in measured else failed for name in names],
     }
+
+
+def stream_run(request: Request) -> Response:
+    """Answer with what changes on the page of a run while it goes on."""
+    workbench = workbench_of(request)
+    run_row(request)  # is refused here where there is none: a stream that has begun has its status
+
+    def look() -> tuple[str, bool]:
+        row = run_row(request)
+        if row["state"] != GOING_ON:
+            return "", False
+        summary = running_summary(workbench, row)
+        items = items_data(workbench, row, summary, request.query_params)
+        shown = {
+            "progress": rendered(request, "runs/progress.html.j2", progress=progress_of(workbench, row)),
+            "rows": rendered(request, "runs/rows.html.j2", **items),
+        }
+        return json.dumps(shown), True
+
+    return events(look)
