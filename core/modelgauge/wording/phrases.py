@@ -1,8 +1,9 @@
 """Parts of messages: names with their article ("a str"), counts with their noun, times, and shortened long texts."""
 
+import re
 import string
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _LETTERS = string.ascii_letters + string.digits + "_+/=.%:~-"
 """The characters of secrets. Languages without spaces have others, and are cut anywhere."""
@@ -54,6 +55,18 @@ def time_in(seconds: float) -> str:
     now = datetime.now().astimezone()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def time_of(text: str) -> datetime:
+    """The time that a text means: a date, in UTC unless it says otherwise, or hours or days ago (`12h`, `7d`).
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if ago := re.fullmatch(r"(\d{1,5})([dh])", text):
+        return datetime.now(UTC) - timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 # --- long texts, cut between words: half a secret is none that the redactor would know --------------

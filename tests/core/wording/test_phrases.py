@@ -1,10 +1,12 @@
 """Parts of messages: counts agree with their words; long texts are cut, and never within what could be a secret."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.phrases import beginning, counted, ends, first_few, quoted
+from modelgauge.wording.phrases import beginning, counted, ends, first_few, quoted, time_of
 
 SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
 
@@ -52,3 +54,12 @@ def test_of_many_names_the_first_few_are_listed_with_how_many_more_there_are():
     assert first_few([], 2) == ""
     assert first_few(["a", "b"], 2) == "a, b"
     assert first_few(["x"] * 1_203, 3) == "x, x, x and 1,200 more"
+
+
+def test_a_time_is_a_date_or_hours_or_days_ago():
+    assert time_of("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+    assert time_of("2026-01-31T12:00+02:00") == datetime(2026, 1, 31, 10, tzinfo=UTC)
+    for text, ago in (("12h", timedelta(hours=12)), ("7d", timedelta(days=7))):
+        assert abs(datetime.now(UTC) - ago - time_of(text)) < timedelta(minutes=1)
+    with pytest.raises(ValueError, match="7w"):
+        time_of("7w")

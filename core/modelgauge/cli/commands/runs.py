@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from modelgauge.cli.command_options import confirm, data_dir_option, shared_opti
 from modelgauge.cli.program import LazyGroup
 from modelgauge.errors import RecordError
 from modelgauge.reports.layout import Style
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, time_of
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
@@ -23,18 +22,11 @@ if TYPE_CHECKING:
 
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Read a time: a date, or a number of days or hours ago."""
-    if value is None:
-        return None
-    if ago := re.fullmatch(r"(\d{1,5})([dh])", value):
-        hours = int(ago[1]) * (24 if ago[2] == "d" else 1)
-        return datetime.now(UTC) - timedelta(hours=hours)
     try:
-        time = datetime.fromisoformat(value)
+        return None if value is None else time_of(value)
     except ValueError:
         message = f"{value!r} is not a time. Give 7d, 12h, 2026-01-31 or 2026-01-31T12:00."
         raise click.BadParameter(message, ctx, param) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @click.group("runs", cls=LazyGroup, invoke_without_command=True)

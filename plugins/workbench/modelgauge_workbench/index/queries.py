@@ -4,9 +4,11 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from modelgauge.wording.phrases import time_of
 
 PAGE = 50
 """Rows of a page."""
@@ -23,7 +25,6 @@ SORTS = {
 """How runs are sorted, by the words of addresses: what the page calls it, and the order in SQL."""
 _EXACT = ("test", "sut", "state")
 _WORD = re.compile(r"[^\s\"]+")
-_AGO = re.compile(r"(\d{1,5})([hd])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,9 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
         values.append(asked["tag"])
     if asked.get("favourite"):
         wheres.append("runs.favourite")
-    if since := time_of(asked.get("since", "")):
+    with suppress(ValueError):  # another text is passed over
+        values.append(time_of(asked.get("since", "").strip()).timestamp() * 1e6)
         wheres.append("runs.number >= ?")
-        values.append(since.timestamp() * 1e6)
     if words := match_of(asked.get("q", ""), beginnings=True):
         found = db.execute(
             "SELECT rowid FROM run_texts WHERE run_texts MATCH ?", (words,)
@@ -184,18 +185,3 @@ def whole_number(text: str) -> int | None:
         text: as it came.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def time_of(text: str) -> datetime | None:
-    """A date, or hours or days ago (`7d`); None if it is neither.
-
-    Args:
-        text: what the address says.
-    """
-    if ago := _AGO.fullmatch(text.strip()):
-        return datetime.now(UTC) - timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
