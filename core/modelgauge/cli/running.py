@@ -18,19 +18,18 @@ import click
 from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
 from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
-from modelgauge.cli.thresholds import ThresholdCheck, check_before, threshold_option
+from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from modelgauge.api import Runner
     from modelgauge.cli.app import App
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
-    from modelgauge.plugins.resolution import LeftOut, SUTName, TestName
+    from modelgauge.plugins.resolution import LeftOut
     from modelgauge.runs.recorded_run import RecordedRun
 
 log = logging.getLogger(__name__)
@@ -208,38 +207,10 @@ def run_and_report(
             check.show()
 
 
-def _left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
+def left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
     """What `--json` says of pairs that do not fit: nothing where there are none."""
     found = [pair._asdict() for pair in pairs]
     return {"left_out": found} if found else {}
-
-
-def show_plans(
-    app: App,
-    given: dict[str, Any],
-    runner: Runner,
-    pairs: tuple[Sequence[TestName], Sequence[SUTName]],
-    *,
-    baseline: BaselineCheck | None,
-) -> None:
-    """Say what a run would take, once it is known that thresholds and the baseline, if any, fit it.
-
-    Args:
-        app: of this invocation.
-        given: the command's arguments, with those of `report_options` and `--json`.
-        runner: would run them.
-        pairs: tests and SUTs.
-        baseline: see `run_and_report`.
-    """
-    if given["output_file"] is not None:
-        raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
-    resolver = runner.resolver()
-    works = resolver.works(*pairs)
-    check_before(given["thresholds"], works, runner.options.reduction)
-    plans = runner.plan_works(works)
-    if baseline is not None:
-        baseline.check([(plan.test_uid, plan.sut_uid, plan.sut_label) for plan in plans])
-    app.show_plans(plans, more=_left_out_as_json(resolver.left_out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +274,7 @@ class _Ending:
                 found = {"records": [record.model_dump(mode="json") for record in records]}
                 if means := [mean.model_dump(mode="json") for mean in group_means(records)]:
                     found["groups"] = means
-                found |= _left_out_as_json(left_out)
+                found |= left_out_as_json(left_out)
                 for check in checks:
                     found |= check.as_json()
                 app.show_json(found)

@@ -32,7 +32,7 @@ from modelgauge.cli.dataset_options import (
     pop_dataset_tests,
 )
 from modelgauge.cli.program import GroupedCommand
-from modelgauge.cli.running import report_options, run_and_report, show_plans
+from modelgauge.cli.running import left_out_as_json, report_options, run_and_report
 from modelgauge.cli.thresholds import check_before
 from modelgauge.plugins.name_matches import check_names
 
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from modelgauge.api import Runner
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.records import TestRecord
-    from modelgauge.plugins.resolution import LeftOut
+    from modelgauge.engine.work import Work
+    from modelgauge.plugins.resolution import LeftOut, Resolver
 
     _Pairs = tuple[list[Any], list[str]]  # tests and SUTs
 
@@ -134,8 +135,11 @@ def run_test(
     left_out: list[LeftOut] = []
     with judged_by(judge):
         if dry_run:
+            if given["output_file"] is not None:
+                raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
             runner = app.runner(progress=not given["no_progress_bar"], **options)
-            show_plans(app, given, runner, pairs, baseline=baseline)
+            works, resolver = _checked_works(runner, pairs, given, baseline)
+            app.show_plans(runner.plan_works(works), more=left_out_as_json(resolver.left_out))
             return
         run_and_report(
             app,
@@ -154,20 +158,27 @@ def _run(
     baseline: BaselineCheck | None,
     left_out: list[LeftOut],
 ) -> list[TestRecord]:
-    """Run tests, once it is known that thresholds and the baseline fit; pairs that do not fit are added to `left_out`.
+    from modelgauge.engine.loop.blocking import blocking
+
+    works, resolver = _checked_works(runner, pairs, given, baseline)
+    left_out += resolver.left_out
+    return blocking(lambda: runner.do(works, resolver))
+
+
+def _checked_works(
+    runner: Runner, pairs: _Pairs, given: dict[str, Any], baseline: BaselineCheck | None
+) -> tuple[list[Work], Resolver]:
+    """What is to be run, once it is known that thresholds and the baseline fit.
 
     Raises:
         UsageError: a name, a secret, data, a combination, a threshold or the baseline is wrong; raised before any call.
     """
-    from modelgauge.engine.loop.blocking import blocking
-
     resolver = runner.resolver()
     works = resolver.works(*pairs)
-    left_out += resolver.left_out
     check_before(given["thresholds"], works, runner.options.reduction)
     if baseline is not None:
         baseline.check([(work.test.uid, work.respondent.uid, work.respondent.label) for work in works])
-    return blocking(lambda: runner.do(works, resolver))
+    return works, resolver
 
 
 # --- run -----------------------------------------------------------------------------------------------
