@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from modelgauge.comparison.result import Interval, MacroComparison, MeasurementComparison, Verdict
+from modelgauge.comparison.units import unit_of
 from modelgauge.data.figures import exact, figure
 from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.wording.phrases import counted
@@ -155,26 +156,20 @@ class _Amounts:
     """Differences in words: in points where values go from 0 to 1, with the digits that the error bar allows."""
 
     def __init__(self, row: MeasurementComparison | MacroComparison) -> None:
-        self._in_points = row.value_range == (0, 1)
+        self._unit = unit_of(row.value_range)
         bounds = row.bounds if isinstance(row, MeasurementComparison) else None
         low, high = row.interval or bounds or (0.0, 0.0)
-        self._error = self._scaled(high - low) / 2 or None
-
-    def _scaled(self, value: float) -> float:
-        return 100 * value if self._in_points else value
+        self._error = self._unit.scale * (high - low) / 2 or None
 
     def number(self, value: float) -> str:
-        return figure(self._scaled(value), self._error)
+        return figure(self._unit.scale * value, self._error)
 
     def of(self, value: float) -> str:
-        return self._with_unit(self.number(value))
+        return self._unit.counted(self.number(value))
 
     def in_full(self, value: float) -> str:
         """A number that was given, in all its digits."""
-        return self._with_unit(exact(self._scaled(value)))
-
-    def _with_unit(self, shown: str) -> str:
-        return f"{shown} point{'s' if shown not in ('1', '-1') else ''}" if self._in_points else shown
+        return self._unit.counted(exact(self._unit.scale * value))
 
     def between(self, interval: Interval | None, form: str = " ({})") -> str:
         """Return an interval as text; empty if there is none."""

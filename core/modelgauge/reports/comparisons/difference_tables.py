@@ -11,9 +11,9 @@ from modelgauge.comparison.result import (
     MeasurementComparison,
     RankedSystem,
 )
+from modelgauge.comparison.units import Unit, unit_of
 from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
-from modelgauge.reports.comparisons.words import Unit, unit_of
 from modelgauge.reports.layout import cells
 from modelgauge.wording.phrases import counted
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
+from modelgauge.comparison.units import unit_of
 from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
-from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json, unit_of
+from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json
 from modelgauge.reports.layout import Page, Style, one_line
 from modelgauge.wording.phrases import counted
 
@@ -67,7 +68,7 @@ def answers(comparison: Comparison) -> Iterator[str]:
         yield f"{mean.measurement}: {mean.verdict_text}" if several else mean.verdict_text
     if len(rows) <= _DETAILED:
         for row in rows:
-            about = _about(row, rows)
+            about = ", ".join(distinct_names(row, rows, "test", "measurement"))
             yield f"{about}: {row.verdict_text}" if about else row.verdict_text
         return
     for system in comparison.candidates:
@@ -76,13 +77,11 @@ def answers(comparison: Comparison) -> Iterator[str]:
         yield f"{system.label}: {', '.join(counts)} of {counted(verdicts.total(), 'comparison')}."
 
 
-def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
-    """What tells a comparison from the others."""
-    return ", ".join(
-        getattr(row, name)
-        for name in ("test", "measurement")
-        if any(getattr(other, name) != getattr(row, name) for other in rows)
-    )
+def distinct_names(
+    row: MeasurementComparison, rows: Sequence[MeasurementComparison], *fields: str
+) -> list[str]:
+    """What tells a comparison from others: its names in those of the fields in which they differ."""
+    return [getattr(row, name) for name in fields if len({getattr(other, name) for other in rows}) > 1]
 
 
 # --- facts beside the tables ------------------------------------------------------------------------
@@ -115,7 +114,7 @@ def facts(comparison: Comparison) -> Facts:
 def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
     """How many items were paired, and by which key; of several tests those first that lack most."""
     found: dict[str, list[str]] = {}
-    for row in sorted(rows, key=lambda row: row.n_paired - _items(row)):
+    for row in sorted(rows, key=lambda row: row.n_paired - items_in(row)):
         found.setdefault(_paired(row, by_side=len(rows) <= _DETAILED), []).append(_of(row, rows))
     for place, (text, names) in enumerate(found.items()):
         if place == _MOST_LINES:
@@ -125,7 +124,8 @@ def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
         yield "paired", f"{of}{text}"
 
 
-def _items(row: MeasurementComparison) -> int:
+def items_in(row: MeasurementComparison) -> int:
+    """How many items the two runs have, paired or not."""
     return row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
 
 
@@ -133,7 +133,7 @@ def _paired(row: MeasurementComparison, *, by_side: bool) -> str:
     parts = {"only in the baseline": row.n_only_baseline, f"only in {row.candidate}": row.n_only_candidate}
     lacking = [f"{row.n_failed:,} failed{_by_side(row) if by_side else ''}"] if row.n_failed else []
     lacking += [f"{number:,} {where}" for where, number in parts.items() if number]
-    return "; ".join([f"{row.n_paired:,} of {counted(_items(row), 'item')}, by {row.matched_by}", *lacking])
+    return "; ".join([f"{row.n_paired:,} of {counted(items_in(row), 'item')}, by {row.matched_by}", *lacking])
 
 
 def _by_side(row: MeasurementComparison) -> str:
@@ -150,8 +150,8 @@ def _by_side(row: MeasurementComparison) -> str:
 
 def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
     """What a fact is of, where there are several comparisons."""
-    names = [_about(row, rows), row.candidate if len({row.candidate for row in rows}) > 1 else ""]
-    return " on ".join(reversed([name for name in names if name]))
+    of = ", ".join(distinct_names(row, rows, "test", "measurement"))
+    return " on ".join(filter(None, [*distinct_names(row, rows, "candidate"), of]))
 
 
 def _precision(row: MeasurementComparison, alpha: float) -> Facts:

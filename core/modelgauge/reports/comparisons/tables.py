@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 from modelgauge.comparison.result import Comparison
+from modelgauge.comparison.units import Unit, unit_of
 from modelgauge.reports.comparisons.difference_tables import (
     NAMES,
     Columns,
@@ -13,7 +14,7 @@ from modelgauge.reports.comparisons.difference_tables import (
     leaderboard_rows,
     ranks,
 )
-from modelgauge.reports.comparisons.words import VERDICTS, Unit, unit_of
+from modelgauge.reports.comparisons.words import VERDICTS
 from modelgauge.reports.layout import Page, cells, one_line
 from modelgauge.wording.phrases import counted
 

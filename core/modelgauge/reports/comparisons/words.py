@@ -1,10 +1,9 @@
-"""The words and figures of a comparison, for terminal, Markdown and XML alike."""
+"""The words of a comparison, for terminal, Markdown and XML alike; its figures are in `comparison/units.py`."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from modelgauge.comparison.result import Interval, Verdict
-from modelgauge.data.figures import figure
+from modelgauge.comparison.result import Verdict
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.layout import one_line
 
@@ -33,40 +32,6 @@ METHODS = {
 """The methods of p values and intervals, in words."""
 
 _MOST_OF_A_VALUE = 60  # characters
-
-
-class Unit(NamedTuple):
-    """What differences are shown in.
-
-    Args:
-        scale: what they are multiplied by.
-        name: in the plural; empty for the measurement's own unit.
-    """
-
-    scale: int
-    name: str
-
-    def signed(self, value: float | None, error: float | None = None) -> str:
-        """A difference with its sign, and the digits that its error leaves meaningful."""
-        if value is None:
-            return ""
-        shown = figure(self.scale * value, self.scale * error if error else None)
-        return f"+{shown}" if value > 0 and shown.strip("0.,") else shown
-
-    def counted(self, shown: str) -> str:
-        """A figure with the name of the unit."""
-        return f"{shown} {self.name[:-1] if shown == '1' else self.name}".strip()
-
-    def between(self, ends: Interval | None, error: float | None = None) -> str:
-        """The ends of an interval of differences."""
-        if ends is None:
-            return ""
-        return " to ".join(self.signed(end, error or ends[1] - ends[0]) for end in ends)
-
-
-def unit_of(value_range: Interval | None) -> Unit:
-    """The unit of a measurement's differences: of a share that goes from 0 to 1, points."""
-    return Unit(100, "points") if value_range == (0, 1) else Unit(1, "")
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:

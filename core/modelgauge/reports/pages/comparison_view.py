@@ -5,6 +5,7 @@ from typing import Any
 
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
+from modelgauge.comparison.units import Unit
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import between, figure, p_phrase, uncertainty
 from modelgauge.reports.comparisons.difference_tables import (
@@ -14,8 +15,8 @@ from modelgauge.reports.comparisons.difference_tables import (
     leaderboard_rows,
     ranks,
 )
-from modelgauge.reports.comparisons.report import answers, facts, question
-from modelgauge.reports.comparisons.words import Unit, listed
+from modelgauge.reports.comparisons.report import answers, distinct_names, facts, items_in, question
+from modelgauge.reports.comparisons.words import listed
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
 from modelgauge.reports.pages.columns import json_numbers, packed
 from modelgauge.runs.recorded_run import RecordedRun
@@ -81,8 +82,7 @@ def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any
     """What stands below the answer where one comparison is all."""
     p = "" if row.p_adjusted is None else p_phrase(row.p_adjusted, comparison.alpha)
     counts = {"won": row.wins, "lost": row.losses, "equal": row.ties, "failed": row.n_failed}
-    every = row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
-    return {"p": p, "counts": counts, "paired": f"{row.n_paired:,} of {every:,}"}
+    return {"p": p, "counts": counts, "paired": f"{row.n_paired:,} of {items_in(row):,}"}
 
 
 def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any]:
@@ -228,12 +228,8 @@ def _comparison_views(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
     for place, (row, pair) in enumerate(zip(rows, comparison.paired, strict=False)):
         sides = [numbers.get(id(run)) for run in (pair.before.run, pair.after.run)]
         if None not in sides:
-            several = [
-                getattr(row, name)
-                for name in ("test", "measurement", "candidate")
-                if len({getattr(row, name) for row in rows}) > 1
-            ]
-            yield {"place": place, "name": " · ".join(several) or row.measurement, "runs": sides}
+            names = distinct_names(row, rows, "test", "measurement", "candidate")
+            yield {"place": place, "name": " · ".join(names) or row.measurement, "runs": sides}
 
 
 def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, str]]:
