@@ -11,7 +11,8 @@ from modelgauge.plugins.discovery import Plugins
 from modelgauge_workbench.comparisons.comparing import Comparisons
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.watch import Watcher
-from modelgauge_workbench.starts.starts import Starts
+from modelgauge_workbench.starts.order import Shelf
+from modelgauge_workbench.starts.queue import Queue
 
 
 class Workbench:
@@ -28,7 +29,8 @@ class Workbench:
     Attributes:
         index: of the runs and items in all folders.
         changing: held while a file of notes is read and written again.
-        starts: runs that are started from pages.
+        shelf: what can be run from pages.
+        queue: of the runs that are started there.
         comparisons: of runs, as pages show them.
     """
 
@@ -47,7 +49,8 @@ class Workbench:
         self.read_only = read_only
         self.index = Index(self.data_dirs)
         self.changing = Lock()
-        self.starts = Starts(self.data_dirs, plugins, arguments, parallel)
+        self.shelf = Shelf(plugins, self.data_dirs)
+        self.queue = Queue(self.data_dir, self.shelf, arguments, parallel)
         self.comparisons = Comparisons(redact)
 
     @property
@@ -68,7 +71,7 @@ class Workbench:
         try:
             yield
         finally:
-            self.starts.queue.close()
+            self.queue.close()
             self.comparisons.close()
             watcher.stop()
             self.index.close()

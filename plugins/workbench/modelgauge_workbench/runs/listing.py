@@ -45,7 +45,7 @@ def list_runs(request: Request) -> Response:
         sorts=SORTS,
         known=known,
         data_dirs=workbench.data_dirs,
-        has_demo=workbench.starts.shelf.has_demo(),
+        has_demo=workbench.shelf.has_demo(),
         page_address=page_address,
         query=urlencode(asked),
         noted=noted_run,

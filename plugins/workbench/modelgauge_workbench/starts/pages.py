@@ -20,15 +20,10 @@ from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
 from modelgauge_workbench.starts.order import DEMO, NAMES, OPTIONS, Order
-from modelgauge_workbench.starts.starts import Starts
-from modelgauge_workbench.workbench import workbench_of
+from modelgauge_workbench.starts.queue import Queue
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 _MOST_LISTED = 30
-
-
-def starts_of(request: Request) -> Starts:
-    """What starts runs for a request."""
-    return workbench_of(request).starts
 
 
 # --- the form and the queue -----------------------------------------------------------------------------
@@ -36,16 +31,16 @@ def starts_of(request: Request) -> Starts:
 
 def show_form(request: Request) -> Response:
     """The form, empty or filled from an earlier job (`job`), from a run (`run`) or by the address itself."""
-    starts, asked = starts_of(request), request.query_params
+    workbench, asked = workbench_of(request), request.query_params
     if asked.get("job"):
-        job = find_job(starts.data_dir, asked["job"])
+        job = find_job(workbench.data_dir, asked["job"])
         if job.resumes() is not None:
             raise UsageError(
                 "This job resumed a run.", fix="Open that run, and choose 'Run again with changes' there."
             )
-        order = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), starts.shelf)
+        order = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), workbench.shelf)
     elif asked.get("run"):
-        order = Order.of_manifest(_folder_of(request, asked["run"]).read_manifest(), starts.shelf)
+        order = Order.of_manifest(_folder_of(request, asked["run"]).read_manifest(), workbench.shelf)
     else:
         order = Order.of_fields({name: asked.getlist(name) for name in asked})
     return _form_page(request, order, {})
@@ -53,19 +48,19 @@ def show_form(request: Request) -> Response:
 
 def order_run(request: Request) -> Response:
     """Make a job of the form, and show what it would take; or the form again, with what is wrong beside its fields."""
-    starts, form = starts_of(request), form_of(request)
+    workbench, form = workbench_of(request), form_of(request)
     order = Order.of_fields({name: [str(value) for value in form.getlist(name)] for name in form})
-    problems = order.problems(starts.shelf)
+    problems = order.problems(workbench.shelf)
     if problems:
         return _form_page(request, order, problems)
-    return _estimated(request, text=order.run_file(starts.shelf))
+    return _estimated(request, text=order.run_file(workbench.shelf))
 
 
 def order_demo(request: Request) -> Response:
     """Start the demo run at once: it costs nothing."""
-    starts = starts_of(request)
-    job = new_job(starts.data_dir, text=Order.of_fields(DEMO).run_file(starts.shelf))
-    starts.queue.approve(job)
+    workbench = workbench_of(request)
+    job = new_job(workbench.data_dir, text=Order.of_fields(DEMO).run_file(workbench.shelf))
+    workbench.queue.approve(job)
     return _to(job)
 
 
@@ -76,14 +71,14 @@ def order_resume(request: Request) -> Response:
 
 
 def _estimated(request: Request, *, text: str | None = None, resumes: Path | None = None) -> Response:
-    starts = starts_of(request)
-    job = new_job(starts.data_dir, text=text, resumes=resumes)
-    starts.estimate(job)
+    workbench = workbench_of(request)
+    job = new_job(workbench.data_dir, text=text, resumes=resumes)
+    workbench.queue.estimate(job)
     return _to(job)
 
 
 def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -> Response:
-    starts, keys = starts_of(request), keys_of(run_test)
+    workbench, keys = workbench_of(request), keys_of(run_test)
 
     def field(name: str, label: str, about: str | None, texts: Sequence[str]) -> dict[str, Any]:
         return {
@@ -107,37 +102,42 @@ def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -
             for name, label in OPTIONS.items()
         ],
         wrong=len(problems),
-        suggestions=starts.shelf.suggestions(),
-        jobs=[_row(starts, job) for job in jobs_of(starts.data_dir)[:_MOST_LISTED]],
-        has_demo=starts.shelf.has_demo(),
+        suggestions=workbench.shelf.suggestions(),
+        jobs=[_row(workbench, job) for job in jobs_of(workbench.data_dir)[:_MOST_LISTED]],
+        has_demo=workbench.shelf.has_demo(),
     )
 
 
-def _row(starts: Starts, job: Job) -> dict[str, Any]:
+def _row(workbench: Workbench, job: Job) -> dict[str, Any]:
     """A job in the list; one whose files are damaged says so, and hides no other."""
     try:
-        state = starts.queue.state(job)
+        state = workbench.queue.state(job)
         when = str(job.facts().get("created")).replace("T", " ")[:16]
-        about = {"title": _title(starts, job), "state": state, "words": _words(starts, job), "when": when}
+        about = {
+            "title": _title(workbench, job),
+            "state": state,
+            "words": _words(workbench.queue, job),
+            "when": when,
+        }
     except (ModelGaugeError, OSError) as error:
         about = {"title": "a damaged job", "state": "failed", "words": str(error), "when": ""}
     return {"id": job.id, **about}
 
 
-def _title(starts: Starts, job: Job) -> str:
+def _title(workbench: Workbench, job: Job) -> str:
     run = job.resumes()
     if run is not None:
         return f"resume {run.name}"
-    names = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), starts.shelf).names
+    names = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), workbench.shelf).names
     asked = ", ".join([*names.get("tests", ()), *names.get("datasets", ())])
     return f"{asked} on {', '.join(names.get('suts', ()))}"
 
 
-def _words(starts: Starts, job: Job) -> str:
-    state = starts.queue.state(job)
-    if state == "queued" and not starts.queue.waits(job):
+def _words(queue: Queue, job: Job) -> str:
+    state = queue.state(job)
+    if state == "queued" and not queue.waits(job):
         return "was queued when the server stopped: it starts when you say so"
-    if state == "running" and starts.queue.cancelled_times(job):
+    if state == "running" and queue.cancelled_times(job):
         return "is being cancelled: calls under way get a few seconds"
     return job.words(state)
 
@@ -147,21 +147,21 @@ def _words(starts: Starts, job: Job) -> str:
 
 def show_job(request: Request) -> Response:
     """What a job would take, what became of it, its runs, and the end of its output."""
-    starts, job = starts_of(request), _job_of(request)
-    state = starts.queue.state(job)
+    workbench, job = workbench_of(request), _job_of(request)
+    state = workbench.queue.state(job)
     found = job.plans() or {}
     plans = [Plan.model_validate(plan) for plan in found.get("plans", ())]
     run = job.resumes()
-    is_estimating = starts.is_estimating(job)
-    folder = starts.data_dir if run is None else run.parent.parent
+    is_estimating = workbench.queue.is_estimating(job)
+    folder = workbench.data_dir if run is None else run.parent.parent
     return page(
         request,
         "starts/job.html.j2",
         job=job,
-        title=_title(starts, job),
+        title=_title(workbench, job),
         state=state,
-        words=_words(starts, job),
-        waits=starts.queue.waits(job),
+        words=_words(workbench.queue, job),
+        waits=workbench.queue.waits(job),
         is_estimating=is_estimating,
         is_live=is_estimating or state in ("running", "queued"),
         plans=plans,
@@ -186,19 +186,19 @@ def _run(folder: RunFolder) -> dict[str, str]:
     return {"id": folder.run_id, "about": about, "state": state}
 
 
-def _action(act: Callable[[Starts, Job], object]) -> Callable[[Request], Response]:
+def _action(act: Callable[[Queue, Job], object]) -> Callable[[Request], Response]:
     """A form of the page of a job: what it does with the job; then the page is shown again."""
 
     def answer(request: Request) -> Response:
         job = _job_of(request)
-        act(starts_of(request), job)
+        act(workbench_of(request).queue, job)
         return _to(job)
 
     return answer
 
 
 def _job_of(request: Request) -> Job:
-    return find_job(starts_of(request).data_dir, request.path_params["job"])
+    return find_job(workbench_of(request).data_dir, request.path_params["job"])
 
 
 def _folder_of(request: Request, key: str) -> RunFolder:
@@ -218,16 +218,18 @@ def _to(job: Job) -> Response:
     return RedirectResponse(f"/starts/{job.id}", 303)
 
 
+_ACTIONS = {
+    "estimate": Queue.estimate,
+    "start": Queue.approve,
+    "cancel": Queue.cancel,
+    "put-back": Queue.put_back,
+}
+
 routes = [
     Route("/starts", show_form),
     Route("/starts", order_run, methods=["POST"]),
     Route("/starts/demo", order_demo, methods=["POST"]),
     Route("/starts/resume", order_resume, methods=["POST"]),
     Route("/starts/{job}", show_job),
-    Route("/starts/{job}/estimate", _action(lambda starts, job: starts.estimate(job)), methods=["POST"]),
-    Route("/starts/{job}/start", _action(lambda starts, job: starts.queue.approve(job)), methods=["POST"]),
-    Route("/starts/{job}/cancel", _action(lambda starts, job: starts.queue.cancel(job)), methods=["POST"]),
-    Route(
-        "/starts/{job}/put-back", _action(lambda starts, job: starts.queue.put_back(job)), methods=["POST"]
-    ),
+    *(Route(f"/starts/{{job}}/{name}", _action(act), methods=["POST"]) for name, act in _ACTIONS.items()),
 ]

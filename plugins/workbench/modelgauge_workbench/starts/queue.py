@@ -10,10 +10,12 @@ from pathlib import Path
 
 from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.errors import UsageError
+from modelgauge_workbench.starts.estimate import estimate
 from modelgauge_workbench.starts.jobs import Job, JobState, jobs_of, now
 from modelgauge_workbench.starts.order import Order, Shelf
 
 _PAUSE = 0.3  # seconds between looks at what runs: jobs of an earlier server are not children of this one
+_LOGGED = ("--no-progress-bar", "--log-level", "info")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
 """What is sent when a person cancels a job, cancels it again, and once more."""
 
@@ -35,11 +37,12 @@ class Queue:
         self, data_dir: Path, shelf: Shelf, arguments: Sequence[str] = (), parallel: int = 1
     ) -> None:
         self._data_dir, self._shelf, self._parallel = data_dir.absolute(), shelf, parallel
-        self._arguments = [*arguments, "--no-progress-bar", "--log-level", "info"]
+        self._arguments = arguments
         self._lock = threading.RLock()
         self._approved: list[Job] = []
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._signals: dict[str, int] = {}
+        self._estimated: set[str] = set()
         self._thread: threading.Thread | None = None
         self._ends = threading.Event()
 
@@ -110,6 +113,22 @@ class Queue:
         if self.state(job) == "withdrawn":
             job.note(withdrawn=None, approved=None)
 
+    def estimate(self, job: Job) -> None:
+        """Find out in the background what a job would take."""
+
+        def work() -> None:
+            try:
+                estimate(job, self._data_dir, self._arguments)
+            finally:
+                self._estimated.discard(job.id)
+
+        self._estimated.add(job.id)
+        threading.Thread(target=work, name="modelgauge-estimate", daemon=True).start()
+
+    def is_estimating(self, job: Job) -> bool:
+        """Whether the estimate of a job is being made."""
+        return job.id in self._estimated
+
     def cancelled_times(self, job: Job) -> int:
         """How often a running job was cancelled."""
         return self._signals.get(job.id, 0)
@@ -146,7 +165,7 @@ class Queue:
         verb, what, data_dir = job.command(self._data_dir)
         with job.log.open("ab") as log:
             self._children[job.id] = subprocess.Popen(  # noqa: S603  the file was checked
-                child_command(job, verb, what, "--data-dir", str(data_dir), *self._arguments),
+                child_command(job, verb, what, "--data-dir", str(data_dir), *self._arguments, *_LOGGED),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
