@@ -57,15 +57,14 @@ COMMANDS = {
         "Maintain": {
             "cache": ("cache:cache", "Look at the cache of responses, check it, or clear it."),
             "dependencies": ("dependencies:dependencies", "List, fetch or add the data that tests need."),
+            "completion": (
+                "completion:completion",
+                "Print the script that completes commands at the Tab key.",
+            ),
         },
     }.items()
     for name, (target, about) in commands.items()
 }
-COMMANDS["completion"] = Lazy(
-    "modelgauge.cli.completion:completion",
-    "Print the script that completes commands at the Tab key.",
-    "Maintain",
-)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -116,7 +115,7 @@ def main() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  until the end
     if COMPLETION in os.environ:
-        from modelgauge.cli.completion import complete
+        from modelgauge.cli.commands.completion import complete
 
         complete(cli, os.environ[COMPLETION])
         return
