@@ -1,21 +1,13 @@
 """The words of a comparison, for terminal, Markdown and XML alike; its figures are in `comparison/units.py`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from modelgauge.comparison.result import Verdict
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.layout import one_line
 
-VERDICTS: dict[Verdict, str] = {
-    "better": "better",
-    "worse": "worse",
-    "higher": "higher",
-    "lower": "lower",
-    "equivalent": "equivalent",
-    "not_worse": "not worse",
-    "cannot_tell": "cannot tell",
-}
+VERDICTS: dict[Verdict, str] = {verdict: verdict.replace("_", " ") for verdict in get_args(Verdict)}
 """Verdicts in words; findings first."""
 
 METHODS = {
