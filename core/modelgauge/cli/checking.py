@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.api import Runner
@@ -52,7 +52,7 @@ class Ability:
     detail: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """What a SUT can do, and what it took to find out.
 
@@ -63,8 +63,8 @@ class Check:
     """
 
     uid: str
-    findings: list[Ability] = field(default_factory=list)
-    spent: Spent = field(default_factory=Spent)
+    findings: list[Ability]
+    spent: Spent
 
 
 def check(sut: SUTName, sut_options: SUTOptions, **options: Any) -> Check:
@@ -80,104 +80,28 @@ def check(sut: SUTName, sut_options: SUTOptions, **options: Any) -> Check:
     """
     with throwaway_runner(options) as runner:
         made = runner.resolver().sut(sut)
-        checking = _Checking(runner, made, SUTOptions(max_tokens=_MAX_TOKENS).overlaid(sut_options))
-        checking.answers()
-        if checking.done.findings[0].is_there:
-            checking.completions()
-            checking.log_probabilities()
-            checking.structured_output()
-            checking.seed()
-            checking.models()
-        return checking.done
+        asking = _Asking(runner, made, SUTOptions(max_tokens=_MAX_TOKENS).overlaid(sut_options))
+        findings = [*_findings(asking)]
+        return Check(made.uid, findings, asking.spent)
 
 
-class _Checking:
+class _Asking:
+    """Asks questions, and adds up what they take."""
+
     def __init__(self, runner: Runner, sut: PromptResponseSUT[Any, Any], options: SUTOptions) -> None:
-        self._runner, self._sut, self._options = runner, sut, options
-        self._has = capabilities_of(sut)
-        self.done = Check(sut.uid)
+        self._runner, self.sut, self._options = runner, sut, options
+        self.has = capabilities_of(sut)
+        self.spent = Spent()
 
-    def answers(self) -> None:
-        """Whether it answers, and what its usage says."""
-        answers, why = self._ask(_QUESTION)
-        self._note("answers", bool(answers), _first_answer(answers) or why)
-        usage = answers[0].usage if answers else None
-        if answers:
-            counted = {} if usage is None else usage.model_dump(exclude_none=True)
-            detail = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in counted.items())
-            self._note("usage", bool(counted), detail or "none: caps on tokens and cost do not hold")
-
-    def completions(self) -> None:
-        """Whether `num_completions` gives as many, and by how many calls."""
-        before = self.done.spent.attempts
-        answers, why = self._ask(_QUESTION, num_completions=2)
-        if answers:
-            calls, came = self.done.spent.attempts - before, len(answers[0].completions)
-            why = f"{came} of 2, by {counted(calls, 'call')}"
-        self._note("several completions", bool(answers) and len(answers[0].completions) == 2, why)
-
-    def log_probabilities(self) -> None:
-        """Whether `top_logprobs` gives them."""
-        if ProducesPerTokenLogProbabilities not in self._has:
-            self._note("log-probabilities", None, _NOT_DECLARED)
-            return
-        answers, why = self._ask(_QUESTION, top_logprobs=2)
-        tokens = answers[0].completions[0].top_logprobs if answers else None
-        self._note(
-            "log-probabilities",
-            bool(tokens),
-            f"of {counted(len(tokens), 'token')}" if tokens else why or "none came",
-        )
-
-    def structured_output(self) -> None:
-        """Whether the answer has the form that `response_schema` asks for, of which the question says nothing."""
-        if ProducesStructuredOutput not in self._has:
-            self._note("structured output", None, _NOT_DECLARED)
-            return
-        answers, why = self._ask(_QUESTION, response_schema=_SCHEMA)
-        is_cut = bool(answers) and answers[0].completions[0].finish_reason == "length"
-        fits = bool(answers) and _fits(answers[0].completions[0].text)
-        self._note("structured output", None if is_cut and not fits else fits, _first_answer(answers) or why)
-
-    def seed(self) -> None:
-        """Whether a seed (`random`) gives the same answer again."""
-        answers, why = self._ask(_RANDOM, times=2, random=1, temperature=1)
-        texts = [answer.completions[0].text for answer in answers]
-        same = len(texts) == 2 and texts[0] == texts[1]
-        self._note("seed", same, f"{'twice' if same else 'not'} the same answer" if texts else why)
-
-    def models(self) -> None:
-        """Which models its server lists."""
-        if not overrides(type(self._sut), "list_models"):
-            return
-        self.done.spent += Spent(attempts=1)
-        names: tuple[str, ...] = ()
-        why = "none"
-        try:
-            names = tuple(asyncio.run(self._models()))
-        except Exception as error:  # noqa: BLE001  the author's; all else that was found is shown
-            why = f"{type(error).__name__}: {error}"
-        self._note("list of models", bool(names), ", ".join(names) or why)
-
-    async def _models(self) -> Sequence[str]:
-        await self._sut.open()
-        try:
-            return await self._sut.list_models()
-        finally:
-            await self._sut.close()
-
-    def _note(self, ability: str, is_there: bool | None, detail: str) -> None:
-        self.done.findings.append(Ability(ability, is_there, detail))
-
-    def _ask(self, text: str, times: int = 1, **asked: Any) -> tuple[list[SUTResponse], str]:
+    def ask(self, text: str, times: int = 1, **asked: Any) -> tuple[list[SUTResponse], str]:
         """The answers to a question that is asked a number of times; none, and why, where one failed."""
         options = self._options.overlaid(SUTOptions(**asked))
         prompt: AnyPrompt = TextPrompt(text, options)
-        if AcceptsTextPrompt not in self._has:
+        if AcceptsTextPrompt not in self.has:
             prompt = ChatPrompt([ChatMessage("user", text)], options)
         test = FakeTest("check", [TestItem([prompt] * times)], lambda _: {}, requires=())
-        record = self._runner.run([test], [self._sut])[0]
-        self.done.spent += record.spent or Spent()
+        record = self._runner.run([test], [self.sut])[0]
+        self.spent += record.spent or Spent()
         if record.failure is not None:
             return [], record.failure.message
         for item in record.iter_items():
@@ -185,6 +109,72 @@ class _Checking:
                 return [], item.message
             return list(responses_of(item)), ""
         return [], "it was not asked"
+
+
+def _findings(asking: _Asking) -> Iterator[Ability]:
+    """Whether a SUT answers, and what its usage says; then whether it does what options ask for."""
+    answers, why = asking.ask(_QUESTION)
+    yield Ability("answers", bool(answers), _first_answer(answers) or why)
+    if not answers:
+        return
+    known = {} if answers[0].usage is None else answers[0].usage.model_dump(exclude_none=True)
+    detail = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in known.items())
+    yield Ability("usage", bool(known), detail or "none: caps on tokens and cost do not hold")
+
+    before = asking.spent.attempts
+    answers, why = asking.ask(_QUESTION, num_completions=2)
+    if answers:
+        calls, came = asking.spent.attempts - before, len(answers[0].completions)
+        why = f"{came} of 2, by {counted(calls, 'call')}"
+    yield Ability("several completions", bool(answers) and len(answers[0].completions) == 2, why)
+
+    yield _log_probabilities(asking)
+    yield _structured_output(asking)
+
+    answers, why = asking.ask(_RANDOM, times=2, random=1, temperature=1)
+    texts = [answer.completions[0].text for answer in answers]
+    same = len(texts) == 2 and texts[0] == texts[1]
+    yield Ability("seed", same, f"{'twice' if same else 'not'} the same answer" if texts else why)
+    if overrides(type(asking.sut), "list_models"):
+        yield _models(asking)
+
+
+def _log_probabilities(asking: _Asking) -> Ability:
+    """Whether `top_logprobs` gives them."""
+    if ProducesPerTokenLogProbabilities not in asking.has:
+        return Ability("log-probabilities", None, _NOT_DECLARED)
+    answers, why = asking.ask(_QUESTION, top_logprobs=2)
+    tokens = answers[0].completions[0].top_logprobs if answers else None
+    detail = f"of {counted(len(tokens), 'token')}" if tokens else why or "none came"
+    return Ability("log-probabilities", bool(tokens), detail)
+
+
+def _structured_output(asking: _Asking) -> Ability:
+    """Whether the answer has the form that `response_schema` asks for, of which the question says nothing."""
+    if ProducesStructuredOutput not in asking.has:
+        return Ability("structured output", None, _NOT_DECLARED)
+    answers, why = asking.ask(_QUESTION, response_schema=_SCHEMA)
+    is_cut = bool(answers) and answers[0].completions[0].finish_reason == "length"
+    fits = bool(answers) and _fits(answers[0].completions[0].text)
+    return Ability("structured output", None if is_cut and not fits else fits, _first_answer(answers) or why)
+
+
+def _models(asking: _Asking) -> Ability:
+    """Which models its server lists."""
+
+    async def listed() -> Sequence[str]:
+        await asking.sut.open()
+        try:
+            return await asking.sut.list_models()
+        finally:
+            await asking.sut.close()
+
+    asking.spent += Spent(attempts=1)
+    try:
+        names = tuple(asyncio.run(listed()))
+    except Exception as error:  # noqa: BLE001  the author's; all else that was found is shown
+        return Ability("list of models", False, f"{type(error).__name__}: {error}")
+    return Ability("list of models", bool(names), ", ".join(names) or "none")
 
 
 def _first_answer(answers: Sequence[SUTResponse]) -> str:
