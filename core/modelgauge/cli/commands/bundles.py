@@ -178,14 +178,10 @@ def check(
     found = [checked(name, app.settings.data_dir, allowed_signers, scores) for name in names]
     if any(bundle.findings or any(run.findings for run in bundle.runs) for bundle in found):
         app.exit_code = FAILED
-    if app.as_json:
-        app.show_json({"checked": [_as_json(bundle) for bundle in found]})
-        return
-    for bundle in found:
-        for line in _lines(bundle):
-            app.show(line)
+    lines = [line for bundle in found for line in _lines(bundle)]
     if not rescore:
-        app.show("Scores were not computed again: --rescore measures the recorded answers.")
+        lines.append("Scores were not computed again: --rescore measures the recorded answers.")
+    app.show_answer({"checked": [_as_json(bundle) for bundle in found]}, "\n".join(lines))
 
 
 def _rescorer(app: App, again: dict[str, Any]) -> Scores:

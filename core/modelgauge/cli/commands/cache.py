@@ -62,14 +62,12 @@ def stats(app: App, /) -> None:
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
     facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
-    if opened is None or app.as_json:
-        app.show_answer({"path": place, **facts}, _no_cache_yet(place))
-        return
-    app.show(f"{counted(entries, 'response')}, {size(volume)}, in {place}")
+    text = f"{counted(entries, 'response')}, {size(volume)}, in {place}"
     if quarantined:
-        app.show(f"{counted(quarantined, 'damaged entry', 'damaged entries')} in {quarantine}")
+        text += f"\n{counted(quarantined, 'damaged entry', 'damaged entries')} in {quarantine}"
     if shared:
-        app.show("Another process is using it.")
+        text += "\nAnother process is using it."
+    app.show_answer({"path": place, **facts}, _no_cache_yet(place) if opened is None else text)
 
 
 @cache.command("verify")
@@ -157,14 +155,10 @@ def copy(app: App, /, *, source: str, target: str) -> None:
     from modelgauge.cache.opening import copy_cache
 
     found = copy_cache(source, target)
-    if app.as_json:
-        app.show_json(found._asdict())
-    else:
-        app.show(f"Copied {counted(found.copied, 'response')}; {found.known:,} were there already.")
-        if found.damaged:
-            app.show(
-                f"{counted(found.damaged, 'damaged entry', 'damaged entries')} of {source} stayed behind."
-            )
+    text = f"Copied {counted(found.copied, 'response')}; {found.known:,} were there already."
+    if found.damaged:
+        text += f"\n{counted(found.damaged, 'damaged entry', 'damaged entries')} of {source} stayed behind."
+    app.show_answer(found._asdict(), text)
     app.exit_code = FAILED if found.damaged else 0
 
 

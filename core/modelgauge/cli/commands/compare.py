@@ -225,14 +225,12 @@ def sample(app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path
     rows = draw(found, number, seed)
     write_sheet(output_file, rows)
     counts = Counter(row["sut"] for row in rows)
-    if app.as_json:
-        app.show_json({"path": str(output_file), "seed": seed, "answers": len(rows), "suts": counts})
-        return
     of = ", ".join(f"{count:,} of {sut}" for sut, count in sorted(counts.items()))
-    app.show(f"{output_file}: {counted(len(rows), 'answer')} ({of}).")
-    app.show(
+    app.show_answer(
+        {"path": str(output_file), "seed": seed, "answers": len(rows), "suts": counts},
+        f"{output_file}: {counted(len(rows), 'answer')} ({of}).\n"
         "People fill in the columns rater (a name) and label (1 or 0, or a number like the judge's). Then:\n"
-        f"  modelgauge calibrate-judge {_names(app, found, runs)} --labels {shlex.quote(str(output_file))}"
+        f"  modelgauge calibrate-judge {_names(app, found, runs)} --labels {shlex.quote(str(output_file))}",
     )
 
 

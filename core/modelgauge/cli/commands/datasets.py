@@ -239,18 +239,17 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
     """
     reports = [_validated(app, file, form) for file in files]
     valid = all(report["valid"] for report in reports)
-    if app.as_json:
-        app.show_json({"valid": valid, "datasets": reports})
-    else:
-        for report in reports:
-            for problem in report["problems"]:
-                app.show(f"Error: {problem}")
-            for doubt in report["warnings"]:
-                app.show(f"Warning: {doubt}")
-            found = counted(report["goldens"], "golden")
-            app.show(f"{report['path']}: {'valid' if report['valid'] else 'NOT VALID'}, {found}.")
+    lines = [line for report in reports for line in _lines(report)]
+    app.show_answer({"valid": valid, "datasets": reports}, "\n".join(lines))
     if not valid:
         app.exit_code = FAILED
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    yield from (f"Error: {problem}" for problem in report["problems"])
+    yield from (f"Warning: {doubt}" for doubt in report["warnings"])
+    verdict = "valid" if report["valid"] else "NOT VALID"
+    yield f"{report['path']}: {verdict}, {counted(report['goldens'], 'golden')}."
 
 
 def _validated(app: App, file: Path, form: FileForm) -> dict[str, Any]:

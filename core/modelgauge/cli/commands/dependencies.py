@@ -101,11 +101,9 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
             rows += [_fetched_row(made, key, dependency) for key, dependency in resolver.data(made).items()]
         except DependencyError as error:
             failures.append(error)
-    if app.as_json:
-        app.show_json({"dependencies": rows})
-    else:
-        table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
-        app.show(columns(table, ("TEST", "KEY", "VERSION", "PATH")) or "Nothing was fetched.")
+    table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
+    text = columns(table, ("TEST", "KEY", "VERSION", "PATH")) or "Nothing was fetched."
+    app.show_answer({"dependencies": rows}, text)
     for failure in failures[:-1]:
         app.note(f"Error: {failure}")
     if failures:

@@ -145,7 +145,5 @@ def check(app: App, /, *, names: tuple[str, ...], examples: tuple[str, ...], cal
     ]
     passed = all(report.passed for report in reports)
     app.exit_code = 0 if passed else FAILED
-    if app.as_json:
-        app.show_json({"passed": passed, "plugins": [report.to_json() for report in reports]})
-    else:
-        app.show("\n\n".join(report.to_text(quiet=quiet) for report in reports))
+    facts = {"passed": passed, "plugins": [report.to_json() for report in reports]}
+    app.show_answer(facts, "\n\n".join(report.to_text(quiet=quiet) for report in reports))
