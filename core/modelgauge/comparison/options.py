@@ -13,6 +13,7 @@ from modelgauge.config.options import (
     ABOVE_0,
     FIELD,
     FOLDER,
+    FROM_0_TO_1,
     TEXT,
     OptionInfo,
     Values,
@@ -128,7 +129,6 @@ def _numbers(wanted: str, holds: Callable[[float], bool]) -> Values:
     return Values(f"a number {wanted}", lambda value: is_number(value) and holds(value), float)
 
 
-_SHARE = _numbers("from 0 to 1", lambda value: 0 <= value <= 1)
 _INSIDE = _numbers("above 0 and below 1", lambda value: 0 < value < 1)
 
 
@@ -177,9 +177,9 @@ class PlanOptions:
     cluster_size: float = option(
         1.0, "items", _numbers("of 1 or more", lambda value: 1 <= value < math.inf), "N"
     )
-    cluster_correlation: float = option(0.0, "items", _SHARE, "NUMBER")
+    cluster_correlation: float = option(0.0, "items", FROM_0_TO_1, "NUMBER")
     repeats: int | None = option(None, "items", whole_number(1), "N")
-    repeat_correlation: float | None = option(None, "systems", _SHARE, "NUMBER")
+    repeat_correlation: float | None = option(None, "systems", FROM_0_TO_1, "NUMBER")
 
     def __post_init__(self) -> None:
         check_options(self)
