@@ -59,7 +59,10 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
     bytes_of_file(allowed_signers)  # else a missing file would be a list without a key
     owner = _ssh_keygen("find-principals", "-s", str(signature), "-f", str(allowed_signers))
     if owner is None:
-        raise _cannot_verify()
+        raise UsageError(
+            "`ssh-keygen` is not installed, so the signature cannot be checked.",
+            fix="Install OpenSSH, or leave --allowed-signers out.",
+        )
     for principal in owner.stdout.decode(errors="replace").split("\n"):
         if not owner.returncode and principal and _is_by(principal, folder, allowed_signers):
             return f"It is signed by {principal}, as {allowed_signers} has it."
@@ -89,13 +92,6 @@ def _is_by(principal: str, folder: Path, allowed_signers: Path) -> bool:
     names = ("-f", str(allowed_signers), "-I", principal, "-n", _PURPOSE, "-s", str(folder / SIGNED_BY))
     done = _ssh_keygen("verify", *names, of=folder / BUNDLE)
     return done is not None and not done.returncode
-
-
-def _cannot_verify() -> UsageError:
-    return UsageError(
-        "`ssh-keygen` is not installed, so the signature cannot be checked.",
-        fix="Install OpenSSH, or leave --allowed-signers out.",
-    )
 
 
 def _ssh_keygen(
