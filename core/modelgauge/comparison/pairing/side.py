@@ -63,9 +63,7 @@ class ItemColumns:
         self._over = record.sut_options
         self._ignored = (*_UNJUDGED, *(_OF_AN_ANSWER if self._is_given else ()))
         self.index, self.failed = array("q"), array("b")
-        self._ids, self._sources, self._names, self._inputs = (array("q") for _ in range(4))
-        self.keys = {"id": self._ids, "source": self._sources, "name": self._names, "input": self._inputs}
-        self.keys["field"] = array("q")
+        self.keys = {name: array("q") for name in ("id", "source", "name", "input", "field")}
         self.targets, self.questions, self.clusters = array("q"), array("q"), array("q")
         self.groups = array("q")
         self.group_names: dict[str, int] = {}
@@ -105,10 +103,10 @@ class ItemColumns:
 
         self.index.append(index)
         self.failed.append(line["kind"] != "item")
-        self._ids.append(hash(item["id"]))
-        self._sources.append(ABSENT if self._is_given or None in sources else hash(tuple(sources)))
-        self._names.append(_hash_of(context.get("name")) if is_case else ABSENT)
-        self._inputs.append(asked)
+        self.keys["id"].append(hash(item["id"]))
+        self.keys["source"].append(ABSENT if self._is_given or None in sources else hash(tuple(sources)))
+        self.keys["name"].append(_hash_of(context.get("name")) if is_case else ABSENT)
+        self.keys["input"].append(asked)
         if self._match is not None:
             self.keys["field"].append(_hash_of(field_of_context(context, self._match)))
         self.targets.append(hash(judged_by))
