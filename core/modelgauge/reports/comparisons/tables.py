@@ -1,7 +1,7 @@
 """The tables of a comparison for a terminal: differences with their intervals drawn, a matrix, leaderboards."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.units import Unit, unit_of
@@ -190,10 +190,7 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
         word = "" if row.verdict == "cannot_tell" else VERDICTS[row.verdict]
         shown = f"{unit_of(row.value_range).signed(row.difference, row.stderr)} {word}".strip()
         found.setdefault((row.test, row.measurement), {})[row.candidate] = shown
-    several = len({measurement for _, measurement in found}) > 1
-    table: Columns = [("Test", [test for test, _ in found])]
-    table += [("Measurement", [name for _, name in found])] if several else []
-    table += [(label, [by_label.get(label, "") for by_label in found.values()]) for label in labels]
+    table = _by_system(found, labels)
     if len(labels) < 2 or len(found) < 2 or not _fits(table, page):
         return False
     units = {unit_of(row.value_range).name for row in comparison.comparisons}
@@ -218,12 +215,17 @@ def add_leaderboards(comparison: Comparison, page: Page) -> None:
 
 
 def _add_ranks(comparison: Comparison, page: Page) -> None:
-    labels = comparison.labels
-    boards = comparison.leaderboard
-    several = len({board.measurement for board in boards}) > 1
-    by_label = [{system.system: ranks(system) for system in board.systems} for board in boards]
-    table: Columns = [("Test", [board.test for board in boards])]
-    table += [("Measurement", [board.measurement for board in boards])] if several else []
-    table += [(label, [ranks.get(label, "") for ranks in by_label]) for label in labels]
+    found = {
+        (board.test, board.measurement): {system.system: ranks(system) for system in board.systems}
+        for board in comparison.leaderboard
+    }
     page.add("Ranks that each system may have", "dim")
-    _add(table, page)
+    _add(_by_system(found, comparison.labels), page)
+
+
+def _by_system(found: Mapping[tuple[str, str], Mapping[str, str]], labels: Sequence[str]) -> Columns:
+    """A row for each test and measurement, a column for each system."""
+    table: Columns = [("Test", [test for test, _ in found])]
+    if len({measurement for _, measurement in found}) > 1:
+        table.append(("Measurement", [measurement for _, measurement in found]))
+    return table + [(label, [own.get(label, "") for own in found.values()]) for label in labels]
