@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from modelgauge.bundles.manifest import RUN_FILES, changed, problems, read_manifest
+from modelgauge.bundles.manifest import changed, problems, read_manifest
 from modelgauge.bundles.run_checks import RunCheck, check_run
 from modelgauge.bundles.signing import who_signed
 from modelgauge.bundles.unbundling import check_is_bundle, make_cache, unpacked
-from modelgauge.engine.run_files.folder import BUNDLE, RUNS, RunFolder, runs_in
+from modelgauge.engine.run_files.folder import BUNDLE, RUN_FILES, RUNS, RunFolder, runs_in
 from modelgauge.errors import BundleError, ModelGaugeError
 from modelgauge.runs.naming import find_runs
 

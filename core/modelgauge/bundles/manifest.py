@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from modelgauge.data.base import Count, Frozen
-from modelgauge.engine.run_files.folder import BUNDLE, JOURNAL, MANIFEST, RECORD, RUNS, TOTALS, read_json
+from modelgauge.engine.run_files.folder import BUNDLE, MANIFEST, RUN_FILES, RUNS, read_json
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.errors import BundleError, InvalidDataError, RecordError
 from modelgauge.files.regular import opened
@@ -21,7 +21,6 @@ from modelgauge.files.regular import opened
 ROWS = "cache.jsonl"
 SIGNED_BY = f"{BUNDLE}.sig"
 VERSION = 1
-RUN_FILES = (MANIFEST, JOURNAL, RECORD, TOTALS)
 ASK_AGAIN = "Ask whoever sent it for the bundle again."
 
 _LARGEST = 1 << 26  # bytes of a manifest, which is read whole

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from modelgauge.config.options import FOLDER, Values
-from modelgauge.config.settings import load_settings
+from modelgauge.config.options import Values
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import RecordError, UnknownNameError
-from modelgauge.runs.naming import recorded_runs
+from modelgauge.runs.naming import data_folder, recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 
@@ -44,8 +43,7 @@ def named_runs(
         RecordError: there is no run, or a run cannot be read.
     """
     _GIVEN.check("A run", given)
-    FOLDER.check("data_dir", data_dir, or_none=True)
-    folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
+    folder = data_folder(data_dir)
     if isinstance(given, TestRecord):
         return [_of_record(given, folder)]
     if not isinstance(given, str | Path):

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Unpack
 
 from modelgauge.api import Runner, RunnerOptions
-from modelgauge.config.options import FOLDER, instance_of
+from modelgauge.config.options import instance_of
 from modelgauge.config.secrets import SecretDescription
-from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.datasets.dataset_files import FileForm
@@ -23,10 +22,10 @@ from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.regular import real_path
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
-from modelgauge.rerun.original import Names, OriginalRun, says
+from modelgauge.rerun.original import Names, OriginalRun
 from modelgauge.rerun.rated_answers import RATED, RatedAnswers
 from modelgauge.rerun.trust import check_names
-from modelgauge.runs.naming import RUN, find_runs
+from modelgauge.runs.naming import RUN, data_folder, find_runs
 
 T = TypeVar("T")
 _Doing: TypeAlias = Callable[[Runner, Work, Resolver], T]
@@ -141,14 +140,14 @@ def rescore(
     """
     _DATASET.check("dataset", dataset, or_none=True)
     form = FileForm(columns or {}, delimiter, encoding)
-    if (test is not None) + ratings + (dataset is not None or bool(metrics) or says(form)) > 1:
+    if (test is not None) + ratings + (dataset is not None or bool(metrics) or any(form)) > 1:
         raise UsageError(
             "A run is measured by a test, by the metrics of a data set, or by ratings.",
             fix="Give one of them.",
         )
     originals = [OriginalRun(folder) for folder in _find(run, data_dir)]
     if dataset is not None:
-        dataset = file_named(Path(dataset), _folder_of_data(data_dir))
+        dataset = file_named(Path(dataset), data_folder(data_dir))
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
     named = [names._replace(test=RatedAnswers(RATED, run.folder)) if ratings else names for run in originals]
     for original, its_names in zip(originals, named, strict=True):
@@ -198,12 +197,7 @@ def _work_on_each(
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     RUN.check("run", run)
-    return find_runs(_folder_of_data(data_dir), str(run))
-
-
-def _folder_of_data(data_dir: str | Path | None) -> Path:
-    FOLDER.check("data_dir", data_dir, or_none=True)
-    return Path(data_dir) if data_dir is not None else load_settings().data_dir
+    return find_runs(data_folder(data_dir), str(run))
 
 
 def _ask_again(
@@ -276,7 +270,7 @@ def _of_own(names: Names, original: OriginalRun) -> Names:
         names = names._replace(test=None)
     if file is None:
         return names
-    if dataset is None and says(names.form):
+    if dataset is None and any(names.form):
         return names._replace(dataset=file, form=names.form.over(original.form))
     if dataset is not None and not original.is_own and real_path(dataset) == real_path(file):
         return names._replace(dataset=None)

@@ -141,7 +141,7 @@ class OriginalRun:
         """
         file = None if names.dataset is None else Path(names.dataset)
         if file is None and self.file is None:
-            if not names.metrics and not says(names.form):
+            if not names.metrics and not any(names.form):
                 return None
             raise UsageError(
                 f"Run {self.folder.run_id} is not of a data set file, so there are no goldens for the metrics.",
@@ -341,7 +341,3 @@ class OriginalRun:
                 fix=f"{error.fix} If it was an object of your own code, give it again, in Python: "
                 f"modelgauge.{function}('{self.folder.run_id}', {objects})",
             ) from None
-
-
-def says(form: FileForm) -> bool:
-    return bool(form.columns or form.delimiter or form.encoding)

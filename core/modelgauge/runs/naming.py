@@ -5,16 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from modelgauge.config.options import instance_of
-from modelgauge.engine.run_files.folder import (
-    JOURNAL,
-    MANIFEST,
-    RECORD,
-    RUNS,
-    TOTALS,
-    RunFolder,
-    by_invocation,
-)
+from modelgauge.config.options import FOLDER, instance_of
+from modelgauge.config.settings import load_settings
+from modelgauge.engine.run_files.folder import MANIFEST, RUN_FILES, RUNS, RunFolder, by_invocation
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import real_path
 from modelgauge.runs.record_files import records_in
@@ -31,6 +24,16 @@ RUN = instance_of((str, Path), "the id or the folder of a run, or 'latest'")
 """What Python's functions take as the name of runs."""
 
 
+def data_folder(given: str | Path | None) -> Path:
+    """The data folder that a caller gives, else that of the settings.
+
+    Raises:
+        InvalidOptionError: it is no path.
+    """
+    FOLDER.check("data_dir", given, or_none=True)
+    return Path(given) if given is not None else load_settings().data_dir
+
+
 def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
     """The runs that a name means, oldest first.
 
@@ -43,7 +46,7 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         RecordError: there is no run, or the beginning is that of several.
     """
     runs, path = data_dir / RUNS, Path(name)
-    in_a_run = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS) and path.is_file()
+    in_a_run = path.name in RUN_FILES and path.is_file()
     for folder in (path.parent if in_a_run else path, runs / name):
         if (folder / MANIFEST).is_file():
             return [RunFolder(folder)]
@@ -135,8 +138,7 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
 
 def is_file_of_records(path: Path) -> bool:
     """Whether a path is that of a file with whole records, not of a file in the folder of a run."""
-    own = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS)
-    return path.is_file() and not (own and (path.parent / MANIFEST).is_file())
+    return path.is_file() and not (path.name in RUN_FILES and (path.parent / MANIFEST).is_file())
 
 
 def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Sequence[RecordError]]:

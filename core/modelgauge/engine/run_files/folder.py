@@ -24,7 +24,7 @@ from modelgauge.files.regular import bytes_of, opened, real_path
 from modelgauge.files.whole import replacing
 
 RUNS = "runs"
-MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
+RUN_FILES = MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
 REPORT = "report.html"
 """The page of the run, which `modelgauge.reports` writes."""
 
