@@ -10,6 +10,7 @@ import click
 from modelgauge.cli.app import COMPLETION
 from modelgauge.cli.command_options import plugin_option, program_options
 from modelgauge.cli.program import Lazy, Program
+from modelgauge.config.entry_points import DISTRIBUTION
 from modelgauge.reports.layout import WIDEST
 
 COMMANDS = {
@@ -67,17 +68,6 @@ COMMANDS = {
 }
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if not value or ctx.resilient_parsing:
-        return
-    import platform
-
-    from modelgauge.config.entry_points import DISTRIBUTION, installed_version
-
-    click.echo(f"modelgauge {installed_version(DISTRIBUTION)} (Python {platform.python_version()})")
-    ctx.exit()
-
-
 @click.group(
     "modelgauge",
     cls=Program,
@@ -85,12 +75,9 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     epilog="Each command explains itself: modelgauge COMMAND --help",
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
+@click.version_option(
+    package_name=DISTRIBUTION,
+    message=f"modelgauge %(version)s (Python {sys.version.split()[0]})",
     help="Show the version.",
 )
 @program_options(hidden=False)
