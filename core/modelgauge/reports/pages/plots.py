@@ -18,6 +18,9 @@ _MOST_DOTS = 500
 _BINS = 10
 _LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 22, 12
 
+Bin = tuple[float, float, tuple[float, float] | None, int]
+"""A part of forecasts, as `reliability` draws it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plot:
@@ -127,7 +130,7 @@ def steps(changes: Sequence[tuple[float, float]], end: float, what: str) -> Mark
     return plot.drawn("plot", about, [plot.path([*corners, (last, values[-1])])])
 
 
-def reliability(bins: Sequence[tuple[float, float, tuple[float, float] | None, int]], what: str) -> Markup:
+def reliability(bins: Sequence[Bin], what: str) -> Markup:
     """Draw how often forecasts came true, with the diagonal on which forecasts are right.
 
     Args:
@@ -146,9 +149,7 @@ def reliability(bins: Sequence[tuple[float, float, tuple[float, float] | None, i
     return plot.drawn("plot", f"Share with {what} by score, in {len(bins)} parts", parts)
 
 
-def bins_of(
-    pairs: Iterable[tuple[float, float]],
-) -> list[tuple[float, float, tuple[float, float] | None, int]]:
+def bins_of(pairs: Iterable[tuple[float, float]]) -> list[Bin]:
     """The mean score of each part of the scores, the share that is right with its interval, and how many they are.
 
     Args:
