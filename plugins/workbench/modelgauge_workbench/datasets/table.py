@@ -172,14 +172,11 @@ def golden_json(request: Request) -> Any:
     if item is None:
         raise UnknownNameError("The run has no such item.", fix="Choose one from the page of the run.")
     record = item_from_json(json.dumps(record_of(workbench, run, item)).encode(), run["name"])
-    rows = [
-        row_of(case_of(interaction.prompt, completion.completion))
+    answered = [
+        (interaction.prompt, completion.completion)
         for interaction in record.interactions
-        for completion in interaction.response.completions[:1]
+        for completion in interaction.response.completions
     ]
-    if not rows:  # nobody answered
-        rows = [
-            row_of(case_of(prompt, SUTCompletion(text="", metadata=NO_OUTPUT)))
-            for prompt in record.test_item.prompts
-        ]
-    return {"row": {**rows[0], "additional_metadata": {"run": run["name"], "item": item["id"]}}}
+    unanswered = (record.test_item.prompts[0], SUTCompletion(text="", metadata=NO_OUTPUT))
+    row = row_of(case_of(*(answered[0] if answered else unanswered)))
+    return {"row": {**row, "additional_metadata": {"run": run["name"], "item": item["id"]}}}
