@@ -48,7 +48,7 @@ def make_app(workbench: Workbench, access: Access) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route("/", _home),
+            Route("/", lambda _: RedirectResponse("/runs", 303)),
             Route(LOGIN, _login, methods=["GET", "POST"]),
             *(route for room in _ROOMS for route in room.routes),
             Mount("/static", StaticFiles(packages=[(str(__package__), "static")])),
@@ -84,10 +84,6 @@ def run_server(workbench: Workbench, access: Access, listening: socket.socket) -
         timeout_graceful_shutdown=_GRACE,
     )
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _home(_: Request) -> Response:
-    return RedirectResponse("/runs", 303)
 
 
 def _login(request: Request) -> Response:

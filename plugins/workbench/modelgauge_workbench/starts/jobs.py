@@ -165,7 +165,9 @@ class Job:
         if not text.isdecimal():
             return False
         if not hasattr(os, "pidfd_open"):
-            return self.is_held() and _killed(int(text), number)
+            if is_held := self.is_held():
+                os.kill(int(text), number)
+            return is_held
         try:
             handle = os.pidfd_open(int(text))
         except ProcessLookupError:
@@ -228,11 +230,6 @@ def jobs_of(data_dir: Path) -> list[Job]:
 def now() -> str:
     """The time in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _killed(pid: int, number: int) -> bool:
-    os.kill(pid, number)
-    return True
 
 
 def _bytes(path: Path) -> bytes:
