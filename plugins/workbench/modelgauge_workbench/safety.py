@@ -29,7 +29,7 @@ CSRF = "csrf"
 LOGIN = "/login"
 _OPEN = (LOGIN, "/static/", "/report/")  # what is shown before the token is given
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SESSION_SECONDS = 30 * 24 * 3600
 _LARGEST_FIELD = 64 << 20
 _HEADERS = {
@@ -131,7 +131,7 @@ class Safety:
 
     def _refusal(self, request: Request) -> Response | None:
         """Why a request is not let in at all."""
-        if not self._access.needs_token and host_of(request.headers.get("host", "")) not in _LOOPBACK:
+        if not self._access.needs_token and host_of(request.headers.get("host", "")) not in LOOPBACK:
             fix = "Use the address that `modelgauge serve` printed; with --token other names are allowed too."
             return error_page(request, 403, "This address is not a name of this machine.", fix)
         if "%00" in request.url.query:  # which SQLite takes for the end of a text

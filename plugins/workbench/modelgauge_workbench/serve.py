@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
 
 _SHORTEST = 16  # characters of a token
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command("serve")
@@ -79,7 +78,7 @@ def serve(
         raise click.UsageError(
             f"The token is too short. Give at least {_SHORTEST} characters, or let one be made."
         )
-    from modelgauge_workbench.safety import Access
+    from modelgauge_workbench.safety import LOOPBACK, Access
     from modelgauge_workbench.server import run_server
     from modelgauge_workbench.workbench import Workbench
 
