@@ -56,7 +56,10 @@ def summary_of(workbench: Workbench, row: sqlite3.Row) -> Summary:
     Raises:
         RecordError: the run is damaged.
     """
-    return _kept(workbench, row) or _made_once(workbench, row)
+    if kept := _kept(workbench, row):
+        return kept
+    with _making:
+        return _kept(workbench, row) or _made(workbench, row)
 
 
 def _kept(workbench: Workbench, row: sqlite3.Row) -> Summary | None:
@@ -66,29 +69,16 @@ def _kept(workbench: Workbench, row: sqlite3.Row) -> Summary | None:
     return None if found is None else Summary(**json.loads(found["view"]))
 
 
-def _made_once(workbench: Workbench, row: sqlite3.Row) -> Summary:
-    with _making:
-        kept = _kept(workbench, row)
-        if kept is not None:
-            return kept
-        table = ItemTable(redact=workbench.redact)
-        summary = _made(workbench, row, table)
-        with workbench.index.writing() as db:
-            values = (row["number"], row["stamp"], json.dumps(asdict(summary), ensure_ascii=False))
-            db.execute("INSERT OR REPLACE INTO views VALUES (?, ?, ?)", values)
-            _keep_classes(db, row["number"], table)
-        return summary
-
-
-def _made(workbench: Workbench, row: sqlite3.Row, table: ItemTable) -> Summary:
-    run = recorded_run(folder_of(workbench.index, row))
+def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
+    """Make it, and keep it in the index."""
+    run, table = recorded_run(folder_of(workbench.index, row)), ItemTable(redact=workbench.redact)
     deque(table.taken(islice(run.items().lines(), MOST_ITEMS)), maxlen=0)
     view = run_view(0, run, table, items=_ITEMS)
     if view.left_out:
         note = f"The charts and the kinds of failures are those of the first {MOST_ITEMS:,} items."
         view = replace(view, notes=[*view.notes, note])
     template = environment().get_template("run.html.j2")
-    return Summary(
+    summary = Summary(
         template.render(run=view, redact=workbench.redact),
         view.title,
         common=table.common.strip(),
@@ -98,18 +88,21 @@ def _made(workbench: Workbench, row: sqlite3.Row, table: ItemTable) -> Summary:
         failures=[json.dumps(key, ensure_ascii=False) for key in table.failures],
         kinds=[f"{error_type} at {stage}" for stage, _, error_type, _ in table.failures],
     )
+    with workbench.index.writing() as db:
+        values = (row["number"], row["stamp"], json.dumps(asdict(summary), ensure_ascii=False))
+        db.execute("INSERT OR REPLACE INTO views VALUES (?, ?, ?)", values)
+        _keep_classes(db, row["number"], table)
+    return summary
 
 
 def _keep_classes(db: sqlite3.Connection, number: int, table: ItemTable) -> None:
     """Let items be found by what they answered, and what was right: that is known when all are read."""
     if table.answered is None:
         return
+    query = "SELECT place FROM items WHERE run = ? ORDER BY place"
+    places = [place for (place,) in db.execute(query, (number,))]
     for name, labels in zip((table.label_of_right_class, ANSWERED), table.answered, strict=True):
         values = [*labels.values]
-        places = [
-            place
-            for (place,) in db.execute("SELECT place FROM items WHERE run = ? ORDER BY place", (number,))
-        ]
         db.executemany(
             "UPDATE items SET labels = json_set(labels, ?, ?) WHERE run = ? AND place = ?",
             [
