@@ -52,7 +52,10 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
         with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
             try:
                 with unpacked(path, Path(scratch)) as folder:
-                    _check_bundle(made, folder, allowed_signers, scores)
+                    made.findings += problems(folder, read_manifest(folder))
+                    _note_signature(made, folder, allowed_signers)
+                    make_cache(folder)
+                    _check_runs(made, runs_in(folder / RUNS), scores)
             except BundleError as error:
                 made.findings.append(error.problem.rstrip("."))
     elif (path / BUNDLE).is_file():
@@ -61,13 +64,6 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
     else:
         _check_runs(made, find_runs(data_dir, name), scores)
     return made
-
-
-def _check_bundle(made: Checked, folder: Path, allowed_signers: Path | None, scores: Scores | None) -> None:
-    made.findings += problems(folder, read_manifest(folder))
-    _note_signature(made, folder, allowed_signers)
-    make_cache(folder)
-    _check_runs(made, runs_in(folder / RUNS), scores)
 
 
 def _note_signature(made: Checked, folder: Path, allowed_signers: Path | None) -> None:

@@ -134,7 +134,8 @@ class _Rows:
 def _scan(rows: _Rows, path: Path, folder: int) -> int:
     """Bring a run up to date, and return how many items were read: at most `_GROUP`."""
     stamp = stamp_of(path)
-    known = _known(rows.db, folder, path.name)
+    query = "SELECT number, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?"
+    known: sqlite3.Row | None = rows.db.execute(query, (folder, path.name)).fetchone()
     is_run = not stamp.startswith("-")
     # If the journal is shorter than before, another run is in its place.
     if known is not None and (not is_run or known["journal_read"] > _journal_size(stamp)):
@@ -165,13 +166,6 @@ def forget(db: sqlite3.Connection, number: int) -> None:
         ("runs", "number"),
     ):
         db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
-
-
-def _known(db: sqlite3.Connection, folder: int, name: str) -> sqlite3.Row | None:
-    found: sqlite3.Row | None = db.execute(
-        "SELECT number, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?", (folder, name)
-    ).fetchone()
-    return found
 
 
 def _journal_size(stamp: str) -> int:
