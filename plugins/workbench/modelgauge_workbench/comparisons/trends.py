@@ -59,8 +59,8 @@ def show_trends(request: Request) -> Response:
         tests = options(db)["test"]
         test = asked.get("test") or (tests[0] if tests else "")
         rows = db.execute(query, (test, _MOST_RUNS)).fetchall()[::-1]
-    runs = [(row, _record(folder_of(workbench.index, row).path, row["stamp"])) for row in rows]
-    recorded = [(row, record) for row, record in runs if record is not None]
+    records = [_record(folder_of(workbench.index, row).path, row["stamp"]) for row in rows]
+    recorded = [(row, record) for row, record in zip(rows, records, strict=True) if record is not None]
     names = [*dict.fromkeys(name for _, record in recorded for name in _estimates(record))]
     result = asked.get("result") if asked.get("result") in names else names[0] if names else ""
     lines = {

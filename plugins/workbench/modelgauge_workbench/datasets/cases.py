@@ -140,7 +140,5 @@ def _shown_answer(run: Mapping[str, Any], item: sqlite3.Row) -> dict[str, Any]:
 
 def _shown_case(place: int, row: Row, answers: list[dict[str, Any]]) -> dict[str, Any]:
     title = next((row[name] for name in _SAID_FIRST if row.get(name)), "")
-    fields = {name: value for name, value in row.items() if value is not title}
-    return {"place": place, "title": as_text(title), "answers": answers} | {
-        "fields": {name: as_text(value) for name, value in fields.items()}
-    }
+    fields = {name: as_text(value) for name, value in row.items() if value is not title}
+    return {"place": place, "title": as_text(title), "answers": answers, "fields": fields}

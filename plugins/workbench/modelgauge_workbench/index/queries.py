@@ -85,9 +85,7 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
         values.append(time_of(asked.get("since", "").strip()).timestamp() * 1e6)
         wheres.append("runs.number >= ?")
     if words := match_of(asked.get("q", ""), beginnings=True):
-        found = db.execute(
-            "SELECT rowid FROM run_texts WHERE run_texts MATCH ?", (words,)
-        ).fetchall()  # once for both
+        found = db.execute("SELECT rowid FROM run_texts WHERE run_texts MATCH ?", (words,))  # once for both
         wheres.append("runs.number IN (SELECT value FROM json_each(?))")
         values.append(json.dumps([number for (number,) in found]))
     _, order = SORTS.get(asked.get("sort", ""), SORTS[""])

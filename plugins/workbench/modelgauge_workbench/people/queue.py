@@ -3,6 +3,7 @@
 import hashlib
 import heapq
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -181,9 +182,7 @@ class Queue:
     @property
     def progress(self) -> dict[str, int]:
         """How many of the answers each rater has seen, skipped ones included."""
-        counts: dict[str, int] = {}
-        for rating in (rating for several in self.ratings.values() for rating in several):
-            counts[rating.rater] = counts.get(rating.rater, 0) + 1
+        counts = Counter(rating.rater for several in self.ratings.values() for rating in several)
         return dict(sorted(counts.items()))
 
     def undo(self, rater: str) -> str | None:

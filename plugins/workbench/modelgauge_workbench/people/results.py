@@ -162,11 +162,9 @@ def _group(found: Agreement) -> dict[str, Any]:
 def _scores(request: Request, queue: Queue) -> Scores:
     """What was measured of the answers of a queue."""
     found: Scores = {}
+    query = "SELECT measured FROM items WHERE run = (SELECT number FROM runs WHERE key = ?) AND id = ?"
     with workbench_of(request).index.reading() as db:
         for answer in queue.answers:
-            query = (
-                "SELECT measured FROM items WHERE run = (SELECT number FROM runs WHERE key = ?) AND id = ?"
-            )
             row = db.execute(query, (answer.run.key, answer.item_id)).fetchone()
             if row is not None:
                 found[answer.key] = json.loads(row["measured"])

@@ -86,5 +86,4 @@ def share_run(request: Request) -> Response:
 def _pieces(file: SpooledTemporaryFile[str]) -> Iterator[str]:
     with file:
         file.seek(0)
-        while piece := file.read(_PIECE):
-            yield piece
+        yield from iter(lambda: file.read(_PIECE), "")

@@ -53,14 +53,11 @@ def _facts(totals: Totals | None, options: dict[str, Any]) -> Iterator[tuple[str
     def of(cap: Any, shown: Callable[[Any], str]) -> str:
         return "" if cap is None else f" of at most {shown(cap)}"
 
-    def number(value: Any) -> str:
-        return f"{value:,}"
-
     calls = (totals.sut_calls, totals.annotator_calls, totals.judge_calls)
     cached = sum(count.cached for count in calls)
-    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), number)} made, {cached:,} cached"
+    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), '{:,}'.format)} made, {cached:,} cached"
     if totals.tokens:
-        yield "tokens", f"{totals.tokens:,}{of(options.get('max_tokens_total'), number)}"
+        yield "tokens", f"{totals.tokens:,}{of(options.get('max_tokens_total'), '{:,}'.format)}"
     if totals.cost or options.get("max_cost") is not None:
         yield "cost", f"{dollars(totals.cost)}{of(options.get('max_cost'), dollars)}"
     yield "time", duration(totals.seconds)
