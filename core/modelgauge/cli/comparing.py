@@ -182,11 +182,9 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         if mean.measurement in {row.measurement for row in rows}
     ]
     sentences = list(answers(found.replaced(comparisons=rows, macro=means)))
-    return (
-        [*sentences, f"Adjusted for {found.family:,} comparisons; intervals are not."]
-        if found.family > 1
-        else sentences
-    )
+    if found.family > 1:
+        sentences.append(f"Adjusted for {found.family:,} comparisons; intervals are not.")
+    return sentences
 
 
 def _shortened(row: MeasurementComparison | MacroComparison, verdicts: FamilyVerdicts) -> str:

@@ -243,11 +243,8 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
 def _variation(values: NDArray[np.float64], repeats: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
     """The fields of `Assumptions` that say how much two systems vary over the same items."""
     before, after = values
-    paired, separate, within = (
-        float(np.var(after - before, ddof=1)),
-        float(np.var(values, axis=1, ddof=1).sum()),
-        None,
-    )
+    paired, within = float(np.var(after - before, ddof=1)), None
+    separate = float(np.var(values, axis=1, ddof=1).sum())
     if len(repeats) == 2:
         between, within = paired_repeat_variance(*repeats)
         paired, separate = between + within, sum(sum(repeat_variance(held)) for held in repeats)

@@ -73,10 +73,8 @@ def _range(records: Sequence[TestRecord], name: str) -> tuple[float, float]:
 
 def _mean(estimates: Sequence[Estimate], possible: tuple[float, float]) -> Estimate:
     found = macro_mean([estimate.value for estimate in estimates], [*map(_stderr, estimates)])
-    interval, bounds = (
-        found.interval,
-        [estimate.bounds for estimate in estimates if estimate.bounds is not None],
-    )
+    interval = found.interval
+    bounds = [estimate.bounds for estimate in estimates if estimate.bounds is not None]
     if interval is not None:
         interval = (max(interval[0], possible[0]), min(interval[1], possible[1]))
     return Estimate(

@@ -47,15 +47,11 @@ class Selection:
         ids: list[str] = []
         wanted = self._selected(run, known, ids)
         if self.sort is not None:
-            name = self.sort.removeprefix("-")
-            fewest = self.limit is not None
-            chosen = (
-                heapq.nsmallest(self.limit or 0, wanted, self._rank)
-                if fewest
-                else sorted(wanted, key=self._rank)
-            )
-            check_known(name, known, "measurements", "to sort by")
-            wanted = iter(chosen)
+            if self.limit is None:
+                wanted = iter(sorted(wanted, key=self._rank))
+            else:
+                wanted = iter(heapq.nsmallest(self.limit, wanted, self._rank))
+            check_known(self.sort.removeprefix("-"), known, "measurements", "to sort by")
         for number, record in enumerate(wanted):
             if number == self.limit:
                 return

@@ -83,10 +83,8 @@ def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str |
         raise InvalidOptionError(f"{n!r} answers cannot be drawn.", fix="Draw 1 or more.")
     drawn = []
     for run in runs:
-        sut, judged = (
-            run.record.sut_uid,
-            (record for record in run.items().in_order("item") if record.measurements),
-        )
+        sut = run.record.sut_uid
+        judged = (record for record in run.items().in_order("item") if record.measurements)
         ranked = ((_rank(seed, sut, record), record) for record in judged)
         drawn.append(
             [(rank, _row(sut, record)) for rank, record in heapq.nsmallest(n, ranked, key=itemgetter(0))]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from markupsafe import Markup
@@ -257,9 +258,8 @@ def _in_words(estimate: Estimate) -> str:
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
     """The first estimate of a run, in a list; an empty list where there is none."""
-    return [(name, estimate) for name, estimate in record.result.items() if isinstance(estimate, Estimate)][
-        :1
-    ]
+    found = ((name, value) for name, value in record.result.items() if isinstance(value, Estimate))
+    return list(islice(found, 1))
 
 
 def _estimates(record: TestRecord) -> list[Estimate]:
