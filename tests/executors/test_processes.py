@@ -4,9 +4,30 @@ from collections import Counter
 
 import pytest
 
-from modelgauge import FunctionSUT
+from modelgauge import FunctionSUT, Runner
 from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import load_settings
 from modelgauge.errors import InvalidOptionError, UsageError
+
+TESTS_WITH_DATA = """
+from pathlib import Path
+from modelgauge import LocalData, PromptResponseTest, TestItem, hookimpl
+
+class Lines(PromptResponseTest):
+    def get_dependencies(self):
+        return {self.uid: LocalData(Path(__file__).with_name(self.uid))}
+
+    def make_test_items(self, dependencies):
+        return [TestItem([line]) for line in dependencies[self.uid].read_text().split()]
+
+    def measure_quality(self, item):
+        return {"length": len(item.text)}
+
+@hookimpl
+def modelgauge_register_tests(register):
+    register("left", Lines)
+    register("right", Lines)
+"""
 
 
 class Seen:
@@ -35,6 +56,19 @@ def test_a_run_is_the_same_item_by_item(counting, monkeypatch):
     assert (record.result, record.counts, record.failure) == (alone.result, alone.counts, None)
     assert len({process for process, _ in counting.calls()[40:]}) == 2
     assert counting.rescore(record).result == alone.result
+
+
+def test_each_test_of_a_run_has_its_own_data(counting, tmp_path):
+    plugin = tmp_path / "tests_with_data.py"
+    plugin.write_text(TESTS_WITH_DATA)
+    (tmp_path / "left").write_text("a b")
+    (tmp_path / "mine").write_text("c d e")
+    settings = load_settings(plugins=[counting.plugin, str(plugin)])
+    runner = Runner(
+        **{**counting.usual(), "settings": settings}, dependencies={"right:right": tmp_path / "mine"}
+    )
+    records = runner.run(["left", "right"], counting.name())
+    assert [record.counts.scored for record in records] == [2, 3]
 
 
 def test_an_item_that_kills_its_workers_fails_and_the_others_are_done(counting):

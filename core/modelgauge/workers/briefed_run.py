@@ -11,6 +11,7 @@ from modelgauge.config.entry_points import DISTRIBUTION
 from modelgauge.config.run_options import OPTIONS, RunOptions
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import load_settings
+from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.executors.messages import Brief
 from modelgauge.engine.executors.remote_work import hash_of
 from modelgauge.engine.run_files.folder import RunFolder
@@ -45,7 +46,7 @@ def briefed_run(brief: Brief) -> BriefedRun:
         OriginalRun(RunFolder(Path(folder)), work)
         for folder, work in zip(brief.folders, brief.works, strict=True)
     ]
-    runner = _runner(brief, originals)
+    runner = _runner(brief, originals[0])
     resolver = runner.resolver()
     works = []
     with judging_by_default(originals[0].described.inputs.judge):
@@ -56,8 +57,8 @@ def briefed_run(brief: Brief) -> BriefedRun:
     return BriefedRun(works, runner.options)
 
 
-def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
-    described = originals[0].described
+def _runner(brief: Brief, original: OriginalRun) -> Runner:
+    described = original.described
     settings = load_settings(plugins=described.inputs.plugins, data_dir=brief.data_dir)
     recorded = described.run_options()
     options = {
@@ -67,16 +68,19 @@ def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
         brief.data_dir,
         settings=settings,
         secrets=SecretStore(file=settings.secrets_file, handed_down=brief.secrets),
-        dependencies=described.inputs.dependencies,
-        dependency_versions={
-            name: version for original in originals for name, version in original.pins.items()
-        },
         **{**options, "cache": brief.cache, "executor": "local", "workers": None, "progress": False},
     )
 
 
 def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: Resolver) -> Work:
     described = original.described
+    data = DependencyStore(  # of this test alone: files and pins of others are not of its data
+        runner.options.data_dir / "dependencies",
+        offline=runner.settings.offline,
+        overrides={name: Path(file) for name, file in original.local_data().items()},
+        pins=original.pins,
+    )
+    resolver = replace(resolver, dependencies=data)
     goldens = original.goldens(Names())
     test = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
     if answers is None:
