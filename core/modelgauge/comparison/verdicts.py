@@ -147,7 +147,10 @@ class FamilyVerdicts:
         if not row.groups:
             return None
         p = row.p_interaction_adjusted
-        if p is not None and self._is_finding(p):
+        if p is None:
+            why = "a cluster has items in several, or fewer than two have a standard error"
+            return f"It is not tested whether the difference is the same in all groups: {why}."
+        if self._is_finding(p):
             return f"The difference is not the same in all groups (p is {_p(p)}, adjusted)."
         return "Cannot tell whether the difference is the same in all groups."
 

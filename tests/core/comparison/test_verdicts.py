@@ -124,6 +124,12 @@ def test_failed_items_are_said_to_be_left_out():
     assert judged(n_failed=1, bounds=None).verdict_text.endswith(" 1 of 1,314 items failed and is left out.")
 
 
+UNTESTED = (
+    "It is not tested whether the difference is the same in all groups: a cluster has items in several, or fewer than "
+    "two have a standard error."
+)
+
+
 def test_groups_differ_only_where_the_interaction_is_found():
     group = {
         "group": "x", "n_paired": 5, "baseline_value": 0.2, "candidate_value": 0.4, "difference": 0.2,
@@ -131,9 +137,10 @@ def test_groups_differ_only_where_the_interaction_is_found():
     assert judged().groups_text is None
     apart = judged(groups=(group,), p_interaction=0.01, p_interaction_adjusted=0.02)
     assert apart.groups_text == "The difference is not the same in all groups (p is 0.02, adjusted)."
-    for p in (0.06, None):
-        unknown = judged(groups=(group,), p_interaction=p, p_interaction_adjusted=p)
-        assert unknown.groups_text == "Cannot tell whether the difference is the same in all groups."
+    unknown = judged(groups=(group,), p_interaction=0.06, p_interaction_adjusted=0.06)
+    assert unknown.groups_text == "Cannot tell whether the difference is the same in all groups."
+    untested = judged(groups=(group,), p_interaction=None, p_interaction_adjusted=None)
+    assert untested.groups_text == UNTESTED
 
 
 def test_the_digits_are_those_that_the_error_bar_allows():
