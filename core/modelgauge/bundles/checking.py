@@ -79,7 +79,7 @@ def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> 
             found = check_run(run)
         except ModelGaugeError as error:
             found = RunCheck(run)
-            found.add(error.problem.rstrip("."))
+            found.add(error.problem)
         else:
             for problem in _changed_since_unpacking(run):
                 found.add(problem)

@@ -89,7 +89,9 @@ def read_manifest(folder: Path) -> BundleManifest:
         is_newer = type(version) is int and version > VERSION
         made = None if is_newer else BundleManifest.load(data)
     except (InvalidDataError, RecordError) as error:
-        raise BundleError(f"{BUNDLE} is damaged: {error.problem}", fix=ASK_AGAIN) from None
+        raise BundleError(
+            f"{BUNDLE} is damaged: {error.problem.replace(str(path), BUNDLE)}", fix=ASK_AGAIN
+        ) from None
     if made is None:
         raise BundleError(
             f"{BUNDLE} is of version {version}; this ModelGauge reads up to {VERSION}.",

@@ -2,6 +2,7 @@
 the files name.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,9 @@ class RunCheck:
     unchecked: list[str] = field(default_factory=list)
 
     def add(self, problem: str, line: int | None = None, item: str | None = None) -> None:
-        self.findings.append(RunProblem(problem, line, item))
+        # The folder of an unpacked bundle is temporary, so files are named without it.
+        named = problem.removesuffix(".").replace(f"{self.run.path}{os.sep}", "")
+        self.findings.append(RunProblem(named, line, item))
 
 
 def check_run(run: RunFolder) -> RunCheck:

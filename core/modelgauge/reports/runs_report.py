@@ -13,7 +13,7 @@ from modelgauge.data.figures import dollars, duration, figure, interval_text, un
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, ends_of, one_line
+from modelgauge.reports.layout import Page, Style, ends_of
 from modelgauge.reports.run_report import (
     add_run,
     calls_in_words,
@@ -207,15 +207,14 @@ def _add_facts(
 
 
 def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
-    """What went wrong in each run, on a line or two; the same of several runs once."""
+    """What went wrong in each run, on three lines at most; the same of several runs once."""
     found: dict[str, list[TestRecord]] = {}
     for run in runs:
         for text in _trouble(run):
             found.setdefault(text, []).append(run.record)
     for text, (record, *others) in list(found.items())[:_TROUBLES]:
         more = f" and {counted(len(others), 'more pair')}" if others else ""
-        line = f"{record.test_uid} on {record.sut_name}{more}: {text}"
-        yield ends_of(line, 3 * width) if record.failure is not None else one_line(line, width)
+        yield ends_of(f"{record.test_uid} on {record.sut_name}{more}: {text}", 3 * width)
     if len(found) > _TROUBLES:
         yield f"{len(found) - _TROUBLES:,} more"
 

@@ -52,7 +52,8 @@ def refused(bundled, tmp_path):
             unbundle(hostile, tmp_path / "received")
         assert sorted(tmp_path.rglob("*")) == before
         found = check(str(hostile), tmp_path, None, None)
-        assert found.findings  # and `check` finds it too
+        assert found.findings  # and `check` finds it too, and names no temporary folder
+        assert "modelgauge-check-" not in str(found)
         return str(error.value)
 
     return refused
@@ -111,6 +112,14 @@ def test_a_manifest_that_names_other_files(refused):
 )
 def test_a_damaged_manifest(refused, text, why):
     assert why in refused(lambda files: files.update({"bundle.json": text}))
+
+
+def test_a_damaged_file_is_named_as_in_the_bundle(bundled, tmp_path):
+    files = contents(bundled)
+    [record] = [name for name in files if name.endswith("record.json")]
+    files = with_hashes({**files, record: b"null"})
+    [run] = check(str(written(tmp_path / "hostile.mgb", files)), tmp_path, None, None).runs
+    assert [found.problem for found in run.findings] == ["record.json is not the record of a run"]
 
 
 def rows(change):

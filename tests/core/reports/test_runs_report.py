@@ -122,6 +122,14 @@ def test_what_went_wrong_stands_on_a_line_for_each_kind(runs_of, scored, failure
     assert f"        modelgauge resume {INVOCATION}" in shown
 
 
+def test_why_items_failed_is_shown_beside_long_names(folder, record, failure):
+    failed = {"test_uid": "acme_polite?annotator=acme_judge&n=300", "counts": Counts(items=1, sut_errors=1)}
+    runs = [
+        RecordedRun(record(**failed, sut_uid=f"sut{n}"), folder(failure(0, "no verdict"))) for n in (1, 2)
+    ]
+    assert "ValueError: no verdict" in " ".join(render(runs, Style(width=80)).split())
+
+
 def test_the_mean_over_the_tests_of_a_group_has_a_row_for_each_sut(runs_of):
     result = {"accuracy": ACCURACY, "other": 1}
     pairs = [
