@@ -5,6 +5,7 @@ import importlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple, Protocol
 
 from modelgauge.data.item_records import ItemRecord
@@ -54,13 +55,26 @@ class Observers:
         for observer in self._observers:
             try:
                 event(observer)
-            except KeyboardInterrupt:
-                raise
             # A CancelledError too: it is the observer's own, since nothing is awaited here.
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                    _interrupt(error)
+                    return
                 if id(observer) not in self._failed:
                     log.exception("An observer of the run failed; the run goes on.")
                 self._failed.add(id(observer))
+
+
+def _interrupt(error: KeyboardInterrupt) -> None:
+    """Pass Ctrl-C on: in a step of the loop of its own, since this step may hold what the run waits for."""
+
+    def interrupt() -> None:
+        raise error
+
+    try:
+        asyncio.get_running_loop().call_soon(interrupt)
+    except RuntimeError:  # no loop runs
+        interrupt()
 
 
 class Standing(NamedTuple):

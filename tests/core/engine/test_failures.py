@@ -325,6 +325,24 @@ def test_an_observer_that_raises_breaks_nothing_and_is_logged_once(
     assert len([record for record in caplog.records if "observer" in record.message]) == 2
 
 
+@pytest.mark.parametrize("event", ["run_started", "item_finished", "run_finished"])
+def test_ctrl_c_in_an_observer_ends_the_run(event, make_test, make_sut, run, run_folder):
+    class Observer:
+        def __getattr__(self, name):
+            return self.interrupt if name == event else lambda *_: None
+
+        def interrupt(self, *_):
+            raise KeyboardInterrupt
+
+    if event == "run_finished":  # which runs in a thread, where no signal comes
+        assert run(make_test(3), make_sut(), observers=[Observer()]).counts.scored == 3
+        return
+    with pytest.raises(KeyboardInterrupt):
+        run(make_test(3), make_sut(), observers=[Observer()])
+    (folder,) = (run_folder / "runs").iterdir()
+    assert load_record(folder).cancelled
+
+
 class Opening(ManyCompletions):
     """Counts what is called; fails where it is told to."""
 
