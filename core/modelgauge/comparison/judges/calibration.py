@@ -17,6 +17,7 @@ from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, re
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InputFileError
 from modelgauge.runs.ratings import HIGHEST, LOWEST, first_repeat
 from modelgauge.runs.recorded_run import RecordedRun
@@ -120,7 +121,8 @@ def calibrate_judge(
         InvalidOptionError: two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
+    recorded = runs_of(runs, data_dir)
+    judged = [_JudgedRun.of(run) for run in recorded]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
     scores = {value for of_sut in scored.values() for each in of_sut.values() for value in each}
@@ -147,7 +149,7 @@ def calibrate_judge(
         n_without_label=len(ratings) - len(given),
         agreements=tuple(found),
         suts=suts,
-        notes=tuple(_notes(kind, given, len(ratings), suts)),
+        notes=(*_notes(kind, given, len(ratings), suts), *_notes_of_clusters(recorded, names)),
     )
 
 
@@ -310,3 +312,13 @@ def _notes(
     unscored = sum(sut.n_unscored for sut in suts)
     if unscored:
         yield f"The judge gave no score for {counted(unscored, 'item')}; the scores here are about the others."
+
+
+def _notes_of_clusters(runs: Sequence[RecordedRun], names: Sequence[str]) -> Iterator[str]:
+    """The note that intervals are too narrow, if items of a run depend on each other."""
+    results = [run.record.result.get(name) for run in runs for name in names]
+    if any(isinstance(result, Estimate) and result.n_clusters is not None for result in results):
+        yield (
+            "The items form clusters, such as several questions on one text. The intervals here take items as "
+            "independent, and may be too narrow."
+        )

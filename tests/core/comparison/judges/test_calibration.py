@@ -13,6 +13,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss_kappa
 
 from modelgauge import calibrate_judge, sample_answers
+from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InputFileError, RecordError, UnknownNameError
 from modelgauge.runs.ratings import Rating, RatingsFile
 from modelgauge.stats import prediction_powered_mean, rogan_gladen, wilson_interval
@@ -275,6 +276,14 @@ def test_items_that_the_judge_did_not_score_are_in_no_score():
     assert (sut.n_items, sut.n_unscored, sut.n_labelled) == (20, 1, 6)
     assert calibration.agreements[0].n == 6
     assert any("gave no score for 1 item;" in note for note in calibration.notes)
+
+
+@pytest.mark.parametrize("clusters", [None, 100])
+def test_clusters_are_said_to_make_intervals_too_narrow(clusters):
+    estimate = Estimate(0.5, 20, n_clusters=clusters)
+    run = measured_run("a", {f"n{i}": float(i % 2) for i in range(20)}, result={"right": estimate})
+    calibration = calibrate_judge(run, [{"item_id": f"n{i}", "label": i % 2} for i in range(6)])
+    assert any("The items form clusters" in note for note in calibration.notes) == (clusters is not None)
 
 
 def test_real_answers():
