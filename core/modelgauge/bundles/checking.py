@@ -11,6 +11,7 @@ from modelgauge.bundles.signing import who_signed
 from modelgauge.bundles.unbundling import check_is_bundle, make_cache, unpacked
 from modelgauge.engine.run_files.folder import BUNDLE, RUN_FILES, RUNS, RunFolder, runs_in
 from modelgauge.errors import BundleError, ModelGaugeError
+from modelgauge.files.regular import is_file
 from modelgauge.runs.naming import find_runs
 
 Scores = Callable[[RunCheck, str], None]
@@ -47,7 +48,7 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
         RecordError: there is nothing of this name, or it is something else.
     """
     made, path = Checked(name), Path(name)
-    if path.is_file() and path.name not in RUN_FILES:
+    if is_file(path) and path.name not in RUN_FILES:
         check_is_bundle(path)
         with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
             try:
@@ -58,7 +59,7 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
                     _check_runs(made, runs_in(folder / RUNS), scores)
             except BundleError as error:
                 made.findings.append(error.problem.rstrip("."))
-    elif (path / BUNDLE).is_file():
+    elif is_file(path / BUNDLE):
         _note_signature(made, path, allowed_signers)
         _check_runs(made, runs_in(path / RUNS), scores)
     else:

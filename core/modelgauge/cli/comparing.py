@@ -14,6 +14,7 @@ from modelgauge.cli.command_options import declared_options, together
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
+from modelgauge.files.regular import is_file
 from modelgauge.reports.layout import Style, one_line
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class BaselineCheck:
         from modelgauge.runs.naming import find_runs, lasting_name
 
         # The run that is meant now: by the end, others are the latest.
-        folders = [] if Path(name).is_file() else find_runs(app.settings.data_dir, name)
+        folders = [] if is_file(Path(name)) else find_runs(app.settings.data_dir, name)
         self._baseline = lasting_name(name, folders)
         self._runs = {folder.run_id for folder in folders}
         self._app, self._gates, self._options, self._for_github = app, gates, options, for_github

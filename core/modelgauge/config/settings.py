@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from modelgauge.config.options import YES_NO
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
-from modelgauge.files.regular import bytes_of, real_path
+from modelgauge.files.regular import bytes_of, is_file, real_path
 from modelgauge.wording.did_you_mean import closest, known_names
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def load_settings(
         value = _converted(info, written, source)
         if info.adds_up:
             value = tuple(dict.fromkeys((*values.get(info.name, ()), *value)))
-        if info.name == "secrets_file" and not value.is_file():
+        if info.name == "secrets_file" and not is_file(value):
             raise SettingsError(
                 f"{source.label}: there is no file {str(value)!r}.", fix="Create it, or correct the path."
             )
@@ -223,7 +223,7 @@ def load_settings(
 def find_settings_file(cwd: Path) -> Path | None:
     """The nearest `modelgauge.toml` in `cwd` or a folder above it."""
     for folder in (cwd.absolute(), *cwd.absolute().parents):
-        if (folder / SETTINGS_FILE).is_file():
+        if is_file(folder / SETTINGS_FILE):
             return folder / SETTINGS_FILE
     return None
 

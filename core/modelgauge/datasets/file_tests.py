@@ -15,7 +15,7 @@ from modelgauge.datasets.dataset_files import FILE_TYPES, FileForm, without_gold
 from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.datasets.fields import names_of
 from modelgauge.datasets.versions import VersionsFolder, version_of_file
-from modelgauge.files.regular import real_path
+from modelgauge.files.regular import exists, real_path
 from modelgauge.metrics.base import Metric
 from modelgauge.plugins.discovery import Plugins
 
@@ -80,7 +80,7 @@ def file_named(name: Path, data_dir: Path) -> Path:
     Raises:
         UnknownNameError: it can only be an alias, and no data set is saved under it.
     """
-    if name.suffix.lower().lstrip(".") in FILE_TYPES or len(name.parts) > 1 or name.exists():
+    if name.suffix.lower().lstrip(".") in FILE_TYPES or len(name.parts) > 1 or exists(name):
         return name
     alias, at, number = str(name).rpartition("@")
     if not (at and number.isascii() and number.isdigit()):

@@ -22,6 +22,7 @@ from modelgauge.errors import (
     InvalidOptionError,
     UnknownNameError,
 )
+from modelgauge.files.regular import is_folder
 from modelgauge.wording.did_you_mean import did_you_mean
 
 
@@ -279,4 +280,4 @@ def _disk_errors(request: Request) -> Iterator[None]:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    return sorted(child for child in folder.iterdir() if child.is_dir()) if folder.is_dir() else []
+    return sorted(child for child in folder.iterdir() if child.is_dir()) if is_folder(folder) else []

@@ -17,6 +17,8 @@ from modelgauge.errors import InputFileError, InvalidOptionError
 _FLAGS = getattr(os, "O_NONBLOCK", 0)  # a pipe that came into the file's place since is not waited for
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)  # the last: a name that Windows refuses
+
 
 class NotRegularError(OSError):
     """A path is a link, a pipe or a device, and not a regular file."""
@@ -64,6 +66,28 @@ def real_path(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def exists(path: Path) -> bool:
+    """Whether there is something at a path, or at the end of a link.
+
+    Raises:
+        OSError: this cannot be known: the path may not be looked at, say, or is too long. From Python 3.14 on,
+            `Path.exists`, `is_file` and `is_dir` would say no.
+    """
+    return _looked_at(path, links=True) is not None
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file; see `exists`."""
+    found = _looked_at(path, links=True)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; see `exists`."""
+    found = _looked_at(path, links=True)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
 def check_regular(path: Path, *, writes: bool = False) -> None:
     """Refuse a path at which there is a link, or something else than a regular file or nothing; see `opened`.
 
@@ -76,7 +100,9 @@ def check_regular(path: Path, *, writes: bool = False) -> None:
 def _looked_at(path: Path, *, links: bool) -> os.stat_result | None:
     try:
         return path.stat() if links else path.lstat()
-    except FileNotFoundError:
+    except (OSError, ValueError) as error:  # a ValueError for a NUL in the path
+        if isinstance(error, OSError) and error.errno not in _ABSENT:
+            raise
         return None  # it is made, or `os.open` says so
 
 

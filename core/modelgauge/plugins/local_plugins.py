@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from modelgauge.config.import_by_name import describe
 from modelgauge.config.settings import names_a_file
 from modelgauge.errors import PluginError
-from modelgauge.files.regular import real_path
+from modelgauge.files.regular import is_file, real_path
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -39,7 +39,7 @@ class _PlainFile(SourceFileLoader):
 
 def module_name(plugin: str) -> str:
     """What the module of `--plugin` is called: the resolved path of a file, the name of a module."""
-    if names_a_file(plugin) or Path(plugin).is_file():
+    if names_a_file(plugin) or is_file(Path(plugin)):
         return str(real_path(Path(plugin).expanduser()))
     return plugin
 
@@ -83,7 +83,7 @@ def local_failure(plugin: str, error: BaseException) -> PluginError:
 def _load_file(plugin: str) -> ModuleType:
     name = module_name(plugin)
     path = Path(name)
-    if not path.is_file():
+    if not is_file(path):
         what = "this is a folder" if path.is_dir() else "there is no such file"
         raise PluginError(f"--plugin {plugin}: {what}.", fix="Give the path of a Python file.")
     _make_importable(path.parent)

@@ -9,7 +9,7 @@ from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.settings import load_settings
 from modelgauge.engine.run_files.folder import MANIFEST, RUN_FILES, RUNS, RunFolder, by_invocation
 from modelgauge.errors import RecordError
-from modelgauge.files.regular import real_path
+from modelgauge.files.regular import exists, is_file, real_path
 from modelgauge.runs.record_files import records_in
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -46,9 +46,9 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         RecordError: there is no run, or the beginning is that of several.
     """
     runs, path = data_dir / RUNS, Path(name)
-    in_a_run = path.name in RUN_FILES and path.is_file()
+    in_a_run = path.name in RUN_FILES and is_file(path)
     for folder in (path.parent if in_a_run else path, runs / name):
-        if (folder / MANIFEST).is_file():
+        if is_file(folder / MANIFEST):
             return [RunFolder(folder)]
     invocations, damaged = by_invocation(runs)
     unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
@@ -59,7 +59,7 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         for error in damaged:
             log.warning("A run that may be of the same command cannot be read. %s", error)
         return found
-    if path.is_file():
+    if is_file(path):
         raise RecordError(
             f"There is no run '{name}' in {runs}.{unread} It is a file.",
             fix=f"Give the id or the folder of a run. If it is a bundle, unpack it: modelgauge unbundle {name}",
@@ -84,7 +84,7 @@ def lasting_name(name: str, runs: Sequence[RunFolder]) -> str:
         name: what a user wrote.
         runs: that it means.
     """
-    return str(real_path(name)) if Path(name).exists() else id_of(runs)
+    return str(real_path(name)) if exists(Path(name)) else id_of(runs)
 
 
 def find_each(data_dir: Path, names: Iterable[str]) -> list[RunFolder]:
@@ -138,7 +138,7 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
 
 def is_file_of_records(path: Path) -> bool:
     """Whether a path is that of a file with whole records, not of a file in the folder of a run."""
-    return path.is_file() and not (path.name in RUN_FILES and (path.parent / MANIFEST).is_file())
+    return is_file(path) and not (path.name in RUN_FILES and is_file(path.parent / MANIFEST))
 
 
 def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Sequence[RecordError]]:

@@ -321,6 +321,25 @@ def test_a_name_that_no_file_can_have(run, command):
     assert "is too long for a name.\nGive the name of a run" in ended.err
 
 
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="this user may look everywhere")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "runs --data-dir {}/data",
+        "show latest --data-dir {}/data",
+        "show {}/run",
+        "compare {}/one {}/two",
+        "check {}/file",
+        "--plugin {}/plugin.py list-suts",
+    ],
+)
+def test_a_folder_that_may_not_be_looked_into_is_not_called_empty(run, here, command):
+    (here / "locked").mkdir(mode=0)
+    ended = run(*command.replace("{}", "locked").split())
+    assert (ended.code, ended.out) == (4, "")
+    assert "Permission denied: " in ended.err
+
+
 @pytest.mark.parametrize("folder", [".", "..", "/", "./"])
 def test_an_output_file_that_is_a_folder(run, here, folder):
     ended = run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", folder)

@@ -11,7 +11,16 @@ from modelgauge.dependencies.sources import LocalData
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.errors import DownloadError, ModelGaugeError
 from modelgauge.evals import EvaluationDataset
-from modelgauge.files.regular import NotRegularError, bytes_of, check_regular, opened, real_path
+from modelgauge.files.regular import (
+    NotRegularError,
+    bytes_of,
+    check_regular,
+    exists,
+    is_file,
+    is_folder,
+    opened,
+    real_path,
+)
 from modelgauge.suts.replay import ReplaySUT
 from modelgauge.text.chat import load_chat
 
@@ -113,3 +122,23 @@ def test_what_is_written_is_there_at_once(tmp_path):
     with pytest.raises(NotRegularError, match="it is a hard link to another file"):
         check_regular(tmp_path / "new", writes=True)
     check_regular(tmp_path, writes=True)  # which `open` refuses itself
+
+
+def test_what_is_at_a_path_is_known_or_the_error_is_raised(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "circle").symlink_to("circle")
+    os.mkfifo(tmp_path / "pipe")
+    kinds = {
+        name: [look(tmp_path / name) for look in (exists, is_file, is_folder)]
+        for name in ("", "file", "link", "pipe", "none", "circle", "file/below", "nul\0")
+    }
+    assert kinds == {
+        "": [True, False, True],
+        "file": [True, True, False],
+        "link": [True, True, False],
+        "pipe": [True, False, False],
+    } | dict.fromkeys(("none", "circle", "file/below", "nul\0"), [False] * 3)
+    for look in (exists, is_file, is_folder):
+        with pytest.raises(OSError, match="File name too long"):
+            look(tmp_path / ("x" * 300))

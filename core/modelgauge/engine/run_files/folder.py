@@ -20,7 +20,7 @@ from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
 from modelgauge.files.lock import lock
-from modelgauge.files.regular import bytes_of, opened, real_path
+from modelgauge.files.regular import bytes_of, is_file, is_folder, opened, real_path
 from modelgauge.files.whole import replacing
 
 RUNS = "runs"
@@ -354,8 +354,8 @@ def by_invocation(runs: Path) -> tuple[dict[str, list[RunFolder]], list[RecordEr
 
 def runs_in(runs: Path) -> list[RunFolder]:
     """All runs in a folder, oldest first."""
-    paths = sorted(runs.iterdir()) if runs.is_dir() else []
-    return [RunFolder(path) for path in paths if (path / MANIFEST).is_file()]
+    paths = sorted(runs.iterdir()) if is_folder(runs) else []
+    return [RunFolder(path) for path in paths if is_file(path / MANIFEST)]
 
 
 def all_runs(data_dir: Path) -> list[RunFolder]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS, RunFolder
+from modelgauge.files.regular import is_folder
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.rows import (
@@ -228,6 +229,6 @@ def names_in(index: Index, folder: int) -> Iterator[str]:
         folder: the place of the data folder.
     """
     runs = index.data_dirs[folder] / RUNS
-    if runs.is_dir():
+    if is_folder(runs):
         with os.scandir(runs) as found:
             yield from (entry.name for entry in found if not entry.is_symlink())

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import MANIFEST
+from modelgauge.files.regular import is_folder
 from modelgauge.runs.trash import TRASH
 from modelgauge_workbench.index.item_queries import search_items
 from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of, run_of
@@ -78,7 +79,7 @@ def show_trash(request: Request) -> Response:
     runs = [
         run_columns(path) | {"name": path.name, "folder": folder}
         for folder, trash in enumerate(trashes)
-        if trash.is_dir()
+        if is_folder(trash)
         for path in trash.iterdir()
         if (path / MANIFEST).is_file()
     ]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from modelgauge.engine.run_files.folder import new_id
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.lock import lock
-from modelgauge.files.regular import bytes_of, check_regular
+from modelgauge.files.regular import bytes_of, check_regular, is_folder
 from modelgauge.files.whole import replacing
 
 JobState = Literal[
@@ -221,7 +221,7 @@ def find_job(data_dir: Path, job_id: str) -> Job:
 def jobs_of(data_dir: Path) -> list[Job]:
     """All jobs of a data folder, newest first."""
     folder = jobs_folder(data_dir)
-    found = [Job(path) for path in folder.iterdir() if not path.is_symlink()] if folder.is_dir() else []
+    found = [Job(path) for path in folder.iterdir() if not path.is_symlink()] if is_folder(folder) else []
     return sorted(
         (job for job in found if (job.path / "job.json").is_file()), key=lambda job: job.id, reverse=True
     )
