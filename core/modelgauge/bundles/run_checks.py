@@ -60,7 +60,7 @@ class RunCheck:
         items: how many records of items its journal has.
         lines: of the journal, by the places of their items in the test.
         findings: what is wrong.
-        redacted: the ids of the items whose texts were taken out: their answers cannot be checked.
+        redacted: the ids of the items whose texts were taken out, in the test's order: their answers cannot be checked.
         unchecked: what else could not be checked, and why; sentences.
     """
 
@@ -130,6 +130,7 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
     """Check the lines of the journal one by one."""
     tally, offset, number = Tally(), 0, 0
     ids: dict[str, int] = {}
+    redacted: list[tuple[int, str]] = []
     for number, line in enumerate(whole_lines(made.run.journal), start=1):
         try:
             record = item_from_json(line, f"line {number}")
@@ -145,11 +146,12 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
             for problem in problems_of(record, declared):
                 made.add(problem, number, name)
             if record.redacted:
-                made.redacted.append(name)
+                redacted.append((record.index, name))
             tally.count(record)
             index.add(record, offset, record.test_item)
             tally.sut_calls.paid += len(record.interactions)
         offset += len(line)
+    made.redacted.extend(name for _, name in sorted(redacted))
     if made.run.journal.exists() and made.run.journal.stat().st_size != offset:
         made.add("the line has no end", number + 1)
     return tally
