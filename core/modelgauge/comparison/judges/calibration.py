@@ -121,8 +121,7 @@ def calibrate_judge(
         InvalidOptionError: two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    recorded = runs_of(runs, data_dir)
-    judged = [_JudgedRun.of(run) for run in recorded]
+    judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
     scores = {value for of_sut in scored.values() for each in of_sut.values() for value in each}
@@ -149,7 +148,7 @@ def calibrate_judge(
         n_without_label=len(ratings) - len(given),
         agreements=tuple(found),
         suts=suts,
-        notes=(*_notes(kind, given, len(ratings), suts), *_notes_of_clusters(recorded, names)),
+        notes=(*_notes(kind, given, len(ratings), suts), *_notes_of_clusters(judged, names)),
     )
 
 
@@ -159,11 +158,12 @@ class _JudgedRun(NamedTuple):
     sut: str
     run_id: str
     items: dict[str, Mapping[str, float]]
+    result: Mapping[str, Any]
 
     @classmethod
     def of(cls, run: RecordedRun) -> "_JudgedRun":
         items = {str(record.test_item.id): first_repeat(record)[1] for record in run.record.iter_items()}
-        return cls(run.record.sut_uid, run.record.run_id, items)
+        return cls(run.record.sut_uid, run.record.run_id, items, run.record.result)
 
     def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
         """The measurements of these names, of each item that has all."""
@@ -314,9 +314,9 @@ def _notes(
         yield f"The judge gave no score for {counted(unscored, 'item')}; the scores here are about the others."
 
 
-def _notes_of_clusters(runs: Sequence[RecordedRun], names: Sequence[str]) -> Iterator[str]:
+def _notes_of_clusters(runs: Sequence[_JudgedRun], names: Sequence[str]) -> Iterator[str]:
     """The note that intervals are too narrow, if items of a run depend on each other."""
-    results = [run.record.result.get(name) for run in runs for name in names]
+    results = [run.result.get(name) for run in runs for name in names]
     if any(isinstance(result, Estimate) and result.n_clusters is not None for result in results):
         yield (
             "The items form clusters, such as several questions on one text. The intervals here take items as "
