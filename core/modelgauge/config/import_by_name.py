@@ -7,6 +7,7 @@ target, and its arguments.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from modelgauge.errors import PluginError
@@ -76,5 +77,6 @@ def _fix_for_import(error: BaseException, module_name: str, distribution: str) -
         return "`modelgauge plugins` lists what is installed; ask its author, or install another version."
     root = missing.partition(".")[0]
     if root == module_name.partition(".")[0]:
-        return f"Correct the target, or reinstall {distribution or 'its package'}."
+        where = "" if Path(distribution).is_absolute() else f", or reinstall {distribution or 'its package'}"
+        return f"Correct the target{where}."
     return f"Install the package that provides it, usually: `pip install {root}`."

@@ -7,6 +7,7 @@ of names is in `names.py`, making an object in `construction.py`, finding plugin
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.import_by_name import check_target
@@ -265,7 +266,9 @@ class Registry:
 
     def _collision(self, claims: list[Registered]) -> NameCollisionError:
         owners = [entry.owner for entry in claims]
-        fix = f"Keep one of them: `pip uninstall {claims[-1].distribution}`, or leave out its --plugin."
+        last = claims[-1].distribution
+        fix = "Rename yours" if Path(last).is_absolute() else f"Keep one of them: `pip uninstall {last}`"
+        fix = f"{fix}, or leave out its --plugin."
         return NameCollisionError(
             f"{KIND_WORDS[self.kind]} {claims[0].label!r} is claimed by {' and by '.join(owners)}.",
             fix=next((f"Rename the table {entry.owner}." for entry in claims if entry.table), fix),

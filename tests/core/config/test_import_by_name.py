@@ -43,6 +43,8 @@ def test_a_missing_dependency_names_what_to_install(package):
 def test_a_missing_module_of_the_plugin_itself_is_not_to_be_installed_by_its_import_name():
     with pytest.raises(PluginError, match="reinstall my-plugin"):
         import_target("no_such_plugin.sut:A", owner="'x'", distribution="my-plugin")
+    with pytest.raises(PluginError, match=r"Correct the target\.$"):
+        import_target("no_such_plugin.sut:A", owner="'x'", distribution=__file__)
 
 
 @pytest.mark.parametrize("line", ["raise SystemExit(3)", "1 / 0", "def"])

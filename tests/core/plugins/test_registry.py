@@ -174,8 +174,15 @@ def test_a_claim_of_two_distributions_is_an_error_only_when_asked_for():
     assert made.conflicts == {"x": ["one", "two"]}
     assert "x" in made
     assert made.make("mine").uid == "mine"
-    with pytest.raises(NameCollisionError, match="'x' is claimed by one and by two"):
+    with pytest.raises(NameCollisionError, match="'x' is claimed by one and by two.*pip uninstall two"):
         made.make("x?temperature=1")
+
+
+def test_a_file_that_claims_a_name_too_is_no_package():
+    made = registry(lambda register: register("x", SUT), distribution="one")
+    registry(lambda register: register("x", SUT), distribution=__file__, into=made)
+    with pytest.raises(NameCollisionError, match=r"Rename yours, or leave out its --plugin\.$"):
+        made.make("x")
 
 
 def test_two_providers_of_one_prefix_collide_but_a_uid_and_a_provider_do_not():
