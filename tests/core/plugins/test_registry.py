@@ -174,7 +174,7 @@ def test_a_claim_of_two_distributions_is_an_error_only_when_asked_for():
     assert made.conflicts == {"x": ["one", "two"]}
     assert "x" in made
     assert made.make("mine").uid == "mine"
-    with pytest.raises(NameCollisionError, match="'x' is claimed by one and by two.*pip uninstall two"):
+    with pytest.raises(NameCollisionError, match=r"'x' is claimed by one and by two.*pip uninstall two"):
         made.make("x?temperature=1")
 
 
