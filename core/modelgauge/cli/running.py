@@ -153,8 +153,9 @@ def run_and_report(
     given: dict[str, Any],
     run: Callable[[dict[str, Any]], list[TestRecord]],
     runs: Path,
-    again: str = "",
     *,
+    verb: str = "run-test",
+    again: str = "",
     baseline: BaselineCheck | None = None,
     left_out: Sequence[LeftOut] = (),
 ) -> None:
@@ -165,7 +166,8 @@ def run_and_report(
         given: the command's arguments, with those of `report_options` and `--json`.
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
-        again: the command that does what is left when not all was done; by default `resume` finds out.
+        verb: the command: `run-test`, `resume` or `rescore`.
+        again: the command line that does what is left when not all was done; by default, `resume` for what is left.
         baseline: compares the runs; None if there is nothing to compare them with.
         left_out: pairs that do not fit; `run` may add some.
     """
@@ -182,7 +184,7 @@ def run_and_report(
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
-    ending = _Ending(app, shown, watch.unfinished(), given["max_errors"], again, interrupted)
+    ending = _Ending(app, shown, watch.unfinished(), given["max_errors"], verb, again, interrupted)
     app.exit_code = ending.exit_code()
     checks: list[ThresholdCheck | BaselineCheck] = [
         ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
@@ -222,6 +224,7 @@ class _Ending:
         runs: those that have a record.
         unfinished: the manifests of the runs that have something left to do.
         allowed: how many items may fail.
+        verb: see `run_and_report`.
         again: see `run_and_report`.
         interrupted: whether the command was interrupted.
     """
@@ -230,6 +233,7 @@ class _Ending:
     runs: Sequence[RecordedRun]
     unfinished: Sequence[Mapping[str, Any]]
     allowed: Allowance
+    verb: str
     again: str
     interrupted: bool
 
@@ -281,7 +285,7 @@ class _Ending:
             elif runs:
                 app.show_report(
                     runs,
-                    shown_by=self.again.split(" ")[1] if self.again else "run-test",
+                    shown_by=self.verb,
                     details=details,
                     differences=() if len(checks) > 1 or self.interrupted else differences_of(app, runs),
                 )
@@ -322,10 +326,9 @@ class _Ending:
             return
         from modelgauge.runs.recorded_run import higher_cap
 
-        # `resume` needs a higher cap to go on where one was reached; other commands begin again.
-        resumes = not self.again or self.again.startswith("modelgauge resume ")
-        more = higher_cap(run.record for run in self.runs) if resumes else ""
-        if self.again and not self.interrupted and not more:
+        # `resume` needs a higher cap to go on where one was reached; `rescore` begins again.
+        more = "" if self.verb == "rescore" else higher_cap(run.record for run in self.runs)
+        if self.verb != "run-test" and not self.interrupted and not more:
             self.app.note("To go on, correct that and run the same command again.")
             return
         corrected = ", once that is corrected" if any(run.needs_correction for run in self.runs) else ""

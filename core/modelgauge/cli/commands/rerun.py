@@ -180,6 +180,7 @@ def _run_again(
         given,
         lambda more: function(name, app.settings.data_dir, **options, **more),
         folders[0].path.parent,
+        verb=verb,
         again=shlex.join(["modelgauge", verb, name, *again, *_options_of(measured)]),
         baseline=baseline,
     )
