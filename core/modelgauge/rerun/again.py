@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import Any, Unpack
 
 from modelgauge.api import Runner, RunnerOptions
 from modelgauge.config.options import instance_of
@@ -27,9 +28,6 @@ from modelgauge.rerun.rated_answers import RATED, RatedAnswers
 from modelgauge.rerun.trust import check_names
 from modelgauge.runs.naming import RUN, data_folder, find_runs
 
-T = TypeVar("T")
-_Doing: TypeAlias = Callable[[Runner, Work, Resolver], T]
-"""What is done with the work of a run that is done again."""
 _DATASET = instance_of((str, Path), "the path of a file, or the alias of a data set that was saved")
 _SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
@@ -75,8 +73,14 @@ def resume(
             asked then, and what the run has written stays as it is.
     """
     names = Names(test, sut, judge, dataset, metrics)
-    done = _work_on_each(run, data_dir, names, options, do=_run_rest)
-    return [folder.read_record() if record is None else record for folder, record in done]
+    records: list[TestRecord] = []
+    for folder, original in _runs_of(run, data_dir, names, options):
+        if original is None:
+            records.append(folder.read_record())
+        else:
+            with _prepared_rest(original, names, options, data_dir, continues=folder) as prepared:
+                records.append(_run(*prepared))
+    return records
 
 
 def plan_resume(
@@ -95,8 +99,12 @@ def plan_resume(
     Nothing is sent, and nothing written. Arguments and errors are those of `resume`.
     """
     names = Names(test, sut, judge, dataset, metrics)
-    planned = _work_on_each(run, data_dir, names, options, do=_plan_rest)
-    return [plan for _, plan in planned if plan is not None]
+    plans: list[Plan] = []
+    for folder, original in _runs_of(run, data_dir, names, options):
+        if original is not None:
+            with _prepared_rest(original, names, options, data_dir, continues=folder) as (runner, work, _):
+                plans += runner.plan_works([work])
+    return plans
 
 
 def rescore(
@@ -178,21 +186,20 @@ def run_part(
     check_names(original, Names().with_options(options), "resume")
     options_of_part = {**original.described.options, "item_range": places}
     original.described = original.described.replaced(options=options_of_part)
-    return _ask_again(original, Names(), options, data_dir, continues=None, do=_run_rest)
+    with _prepared_rest(original, Names(), options, data_dir, continues=None) as prepared:
+        return _run(*prepared)
 
 
-def _work_on_each(
-    run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any], *, do: _Doing[T]
-) -> Iterator[tuple[RunFolder, T | None]]:
-    """The runs of a name, each with what was done with the rest of it; None for a complete run."""
+def _runs_of(
+    run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any]
+) -> list[tuple[RunFolder, OriginalRun | None]]:
+    """The runs of a name, each with what it was, where that may be done again; None for a complete run."""
     folders, names = _find(run, data_dir), names.with_options(options)
-    unfinished = {folder.run_id: OriginalRun(folder) for folder in folders if not folder.is_complete()}
-    for original in unfinished.values():
-        check_names(original, names, "resume")
-    for folder in folders:
-        left = unfinished.get(folder.run_id)
-        done = None if left is None else _ask_again(left, names, options, data_dir, continues=folder, do=do)
-        yield folder, done
+    runs = [(folder, None if folder.is_complete() else OriginalRun(folder)) for folder in folders]
+    for _, original in runs:
+        if original is not None:
+            check_names(original, names, "resume")
+    return runs
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
@@ -200,15 +207,16 @@ def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_runs(data_folder(data_dir), str(run))
 
 
-def _ask_again(
+@contextmanager
+def _prepared_rest(
     original: OriginalRun,
     names: Names,
     options: Mapping[str, Any],
     data_dir: str | Path | None,
     *,
     continues: RunFolder | None,
-    do: _Doing[T],
-) -> T:
+) -> Iterator[tuple[Runner, Work, Resolver]]:
+    """The items of a run that have no record, ready to be asked; within, metrics without a judge have the run's."""
     folder, described = original.folder, original.described
     rescores = folder.rescores()
     if rescores is not None:
@@ -226,15 +234,14 @@ def _ask_again(
     if "executor" in options:  # the number of another's workers says nothing
         run_options["workers"] = options.get("workers")
     runner = original.runner(run_options, data_dir, pinned=True, goldens=goldens)
-
-    def work(resolver: Resolver, measuring: TestName) -> Work:
+    with judging_by_default(described.inputs.judge), judging_by_default(names.judge):
+        test, resolver = _test(original, names, goldens, runner), runner.resolver()
         with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):
-            made = resolver.works([measuring], [names.sut or described.sut_uid])[0]
+            made = resolver.works([test], [names.sut or described.sut_uid])[0]
         original.check_unchanged(made, runner.options.redactor)
         respondent = replace(made.respondent, label=described.sut_label)
-        return replace(made, respondent=respondent, groups=described.groups, continues=continues)
-
-    return _done(original, runner, names, goldens, work, do=do)
+        work = replace(made, respondent=respondent, groups=described.groups, continues=continues)
+        yield runner, work, resolver
 
 
 def _rescore_one(
@@ -249,15 +256,15 @@ def _rescore_one(
     runner = original.runner(options, data_dir, pinned=pinned, goldens=goldens)
     for scope, key in _SECRET.findall(json.dumps(described.sut_initialization)):
         runner.secrets.find(SecretDescription(scope, key, ""))  # no SUT is made, and items may hold its key
-
-    def work(resolver: Resolver, measuring: TestName) -> Work:
+    with judging_by_default(described.inputs.judge), judging_by_default(names.judge):
+        test, resolver = _test(original, names, goldens, runner), runner.resolver()
         with original.explaining_objects("rescore", known=names.test is not None):
-            made = resolver.answered(measuring, original.recorded_answers(original.folder))
+            work = resolver.answered(test, original.recorded_answers(original.folder))
         if pinned:
-            original.check_dataset(made.test.dataset)
-        return made if names.test else replace(made, groups=described.groups)
-
-    return _done(original, runner, names, goldens, work, do=_run_rest)
+            original.check_dataset(work.test.dataset)
+        if not names.test:
+            work = replace(work, groups=described.groups)
+        return _run(runner, work, resolver)
 
 
 def _of_own(names: Names, original: OriginalRun) -> Names:
@@ -277,27 +284,11 @@ def _of_own(names: Names, original: OriginalRun) -> Names:
     return names
 
 
-def _done(
-    original: OriginalRun,
-    runner: Runner,
-    names: Names,
-    goldens: NamedGoldens | None,
-    work: Callable[[Resolver, TestName], Work],
-    *,
-    do: _Doing[T],
-) -> T:
-    """Do a run again, or say what that takes, by the run's test, goldens and judge where the caller gave no others."""
-    described = original.described
-    with judging_by_default(described.inputs.judge if names.judge is None else names.judge):
-        own = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
-        resolver = runner.resolver()
-        made = work(resolver, names.test or own)
-        return do(runner, made, resolver)
+def _test(original: OriginalRun, names: Names, goldens: NamedGoldens | None, runner: Runner) -> TestName:
+    """The test that measures: the caller's, else that of the goldens, else the run's."""
+    own = original.described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+    return names.test or own
 
 
-def _run_rest(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
+def _run(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
     return blocking(lambda: runner.do([work], resolver))[0]
-
-
-def _plan_rest(runner: Runner, work: Work, _: Resolver) -> Plan:
-    return runner.plan_works([work])[0]
