@@ -79,19 +79,8 @@ class ItemColumns:
         Raises:
             LookupError, TypeError, AttributeError: it is not the JSON of a record as it is written; nothing is added.
         """
-        index, item, measurements = line["index"], line["test_item"], line["measurements"]
-        repeats, binary = line.get("repeat_measurements", ()), line["binary"]
-        for values in (measurements, *repeats):
-            for number in values.values():
-                if type(number) is not float:
-                    raise TypeError(number)
-        if (
-            type(index) is not int
-            or not 0 <= index < _MOST
-            or type(item["id"]) is not str
-            or type(binary) not in (list, tuple)
-        ):
-            raise TypeError(index)
+        _check_types(line)
+        index, item, repeats = line["index"], line["test_item"], line.get("repeat_measurements", ())
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
         context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
         is_case = type(context) is dict and ("input" in context or "turns" in context)
@@ -121,7 +110,7 @@ class ItemColumns:
         for name in {name: None for values in repeats for name in values}:
             values = [repeat[name] for repeat in repeats if name in repeat]
             self.repeats.setdefault(name, RepeatedValues()).add(len(self.index) - 1, values)
-        self.measurements.add(index, measurements, binary)
+        self.measurements.add(index, line["measurements"], line["binary"])
 
     def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """The references of a golden or test case for a good answer."""
@@ -163,6 +152,19 @@ class RepeatedValues:
         if row >= len(self._ends):
             return array("d")
         return self._values[self._ends[row - 1] if row else 0 : self._ends[row]]
+
+
+def _check_types(line: Mapping[str, Any]) -> None:
+    """Refuse a line whose values have other types than those that are written."""
+    index, measured = line["index"], (line["measurements"], *line.get("repeat_measurements", ()))
+    if not (
+        type(index) is int
+        and 0 <= index < _MOST
+        and type(line["test_item"]["id"]) is str
+        and type(line["binary"]) in (list, tuple)
+        and all(type(number) is float for values in measured for number in values.values())
+    ):
+        raise TypeError(index)
 
 
 def _question_of(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
