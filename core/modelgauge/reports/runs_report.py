@@ -6,7 +6,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import dollars, duration, figure, interval_text, uncertainty, value_text
@@ -32,7 +32,18 @@ _LONGEST_HEAD = 12
 _TIME = "   time"  # as wide as most times, so that tables of like runs look alike
 _TROUBLES = 5
 
-Row = list[str]
+
+class _Row(NamedTuple):
+    """A row of the table: a result of a run, or a mean over a group. What stands in the row above is left empty."""
+
+    test: str
+    sut: str
+    result: str
+    value: str
+    interval: str
+    n: str
+    failed: str
+    used: str  # the cost, or the time
 
 
 def render(
@@ -90,50 +101,50 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
         " on ".join(counted(number, word) if number > 1 else alone for number, word, alone in many), "bold"
     )
     rows = [row for record in records for row in _rows_of_run(record, most)]
-    known = {row[2] for row in rows} - {""}
-    rows += [row for row in _rows_of_groups(records) if row[2] in known]
+    known = {row.result for row in rows} - {""}
+    rows += [row for row in _rows_of_groups(records) if row.result in known]
     rows = [*_without_repeated_tests(rows)] if len(suts) > 1 else rows
     costs = any(record.spent is not None and record.spent.cost_usd for record in records)
-    head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME]
-    needed = [
-        len(tests) > 1,
-        len(suts) > 1,
-        True,
-        True,
-        *(any(row[at] for row in rows) for at in range(4, 8)),
-    ]
+    head = _Row(
+        "Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME
+    )._asdict()
     if len(known) == 1 and len(name := known.pop()) <= _LONGEST_HEAD:
-        head[3], needed[2] = name, False
-    table = [
-        [cell for cell, is_needed in zip(row, needed, strict=True) if is_needed] for row in (head, *rows)
-    ]
+        head["value"] = name
+        del head["result"]
+    if len(tests) == 1:
+        del head["test"]
+    if len(suts) == 1:
+        del head["sut"]
+    for column in ("interval", "n", "failed", "used"):
+        if not any(getattr(row, column) for row in rows):
+            del head[column]
     page.add_table(
-        table[1:],
-        table[0],
+        [[getattr(row, column) for column in head] for row in rows],
+        [*head.values()],
         folds={"Test": 8, "SUT": 3, "Result": 6},
         right={"n", "failed", _TIME, "cost"},
         optional={_TIME},
     )
 
 
-def _rows_of_run(record: TestRecord, most: int) -> Iterator[Row]:
+def _rows_of_run(record: TestRecord, most: int) -> Iterator[_Row]:
     """The first results of a run; its items, failures, cost or time stand in the first row."""
     spent = record.spent or Spent()
     took = "" if record.seconds is None else duration(record.seconds)
-    rest = [_failed(record), dollars(spent.cost_usd) if spent.cost_usd else took]
-    about = [record.test_uid, record.sut_name]
+    rest = _failed(record), dollars(spent.cost_usd) if spent.cost_usd else took
+    about = record.test_uid, record.sut_name
     for name, value in _headlines(record, most):
         number = f"{value.n:,}" if isinstance(value, Estimate) else ""
-        yield [*about, name, _value(value), interval_text(value), number, *rest]
-        about, rest = ["", ""], ["", ""]
+        yield _Row(*about, name, _value(value), interval_text(value), number, *rest)
+        about = rest = "", ""
 
 
-def _without_repeated_tests(rows: Sequence[Row]) -> Iterator[Row]:
+def _without_repeated_tests(rows: Sequence[_Row]) -> Iterator[_Row]:
     """The rows, of which only the first of each test names it; the others tell by their SUT what they are."""
     above = ""
-    for test, *cells in rows:
-        yield ["" if test == above else test, *cells]
-        above = test or above
+    for row in rows:
+        yield row._replace(test="") if row.test == above else row
+        above = row.test or above
 
 
 def _value(value: Any) -> str:
@@ -168,13 +179,11 @@ def _flat(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return single or [(f"{name} {key}", value) for name, group in groups for key, value in group.items()]
 
 
-def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[Row]:
+def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[_Row]:
     for group in group_means(records):
         mean = group.mean
-        yield [
-            *(group.label, group.sut, group.result, _value(mean), interval_text(mean)),
-            *(f"{mean.n:,}", f"{group.failed:,}", ""),
-        ]
+        cells = _value(mean), interval_text(mean), f"{mean.n:,}", f"{group.failed:,}"
+        yield _Row(group.label, group.sut, group.result, *cells, used="")
 
 
 # --- what all have in common ------------------------------------------------------------------------
