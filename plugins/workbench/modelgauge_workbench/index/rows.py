@@ -23,7 +23,7 @@ from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.runs.notes import NOTES, Notes
 
-_FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")
+_FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
 _ABOUT = {"run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}
 _STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
@@ -43,7 +43,7 @@ class ItemRow(NamedTuple):
 
 
 def stamp_of(run: Path) -> str:
-    """Sizes and times of the files of a run: where these are the same, so is the run.
+    """Sizes and times of the files of a run: where these are the same, so is the run. Empty if it is no run.
 
     Args:
         run: its folder.
@@ -56,7 +56,7 @@ def stamp_of(run: Path) -> str:
             found.append("-")
         else:
             found.append(f"{stat.st_size}.{stat.st_mtime_ns}")
-    return " ".join(found)
+    return "" if found[0] == "-" else " ".join(found)
 
 
 def run_columns(run: Path) -> dict[str, Any]:

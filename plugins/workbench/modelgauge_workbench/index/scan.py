@@ -96,9 +96,9 @@ def scan_runs(index: Index, folder: int, names: Iterable[str]) -> None:
         with index.writing() as db, _Rows(db) as rows:
             read = 0
             while name is not None and read < _GROUP:
-                count = _scan(rows, _path(index, folder, name), folder)
+                count, has_more = _scan(rows, _path(index, folder, name), folder)
                 read += count + 1
-                name = name if count == _GROUP else next(left, None)
+                name = name if has_more else next(left, None)
 
 
 class _Rows:
@@ -132,18 +132,17 @@ class _Rows:
             self.db.executemany(_INSERT_ITEM_TEXTS, self._item_texts)
 
 
-def _scan(rows: _Rows, path: Path, folder: int) -> int:
-    """Bring a run up to date, and return how many items were read: at most `_GROUP`."""
+def _scan(rows: _Rows, path: Path, folder: int) -> tuple[int, bool]:
+    """Bring a run up to date, and return how many items were read, and whether there may be more."""
     stamp = stamp_of(path)
     query = "SELECT number, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?"
     known: sqlite3.Row | None = rows.db.execute(query, (folder, path.name)).fetchone()
-    is_run = not stamp.startswith("-")
     # If the journal is shorter than before, another run is in its place.
-    if known is not None and (not is_run or known["journal_read"] > _journal_size(stamp)):
+    if known is not None and (not stamp or known["journal_read"] > _journal_size(path)):
         forget(rows.db, known["number"])
         known = None
-    if not is_run:
-        return 0
+    if not stamp:
+        return 0, False
     if known is None or known["stamp"] != stamp or known["state"] == GOING_ON:
         columns = run_columns(path) | {"folder": folder, "name": path.name, "stamp": stamp}
         number = _write_run(rows, columns, None if known is None else known["number"])
@@ -169,10 +168,11 @@ def forget(db: sqlite3.Connection, number: int) -> None:
         db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
 
 
-def _journal_size(stamp: str) -> int:
-    """The size of the journal, by the stamp of a run."""
-    size = stamp.split(" ")[3].partition(".")[0]
-    return 0 if size == "-" else int(size)
+def _journal_size(run: Path) -> int:
+    try:
+        return (run / JOURNAL).stat().st_size
+    except OSError:
+        return 0
 
 
 def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:
@@ -206,8 +206,8 @@ def _new_number(db: sqlite3.Connection, began: str, name: str) -> int:
     return number
 
 
-def _read_items(rows: _Rows, run: Path, number: int, start: int) -> int:
-    """Read the next items of a run, and return how many they were."""
+def _read_items(rows: _Rows, run: Path, number: int, start: int) -> tuple[int, bool]:
+    """Read the next items of a run, at most `_GROUP`, and return how many they were, and whether there may be more."""
     query = "SELECT DISTINCT failure FROM items WHERE run = ? AND failure <> ''"
     kinds = rows.db.execute(query, (number,)) if start else ()
     known = {tuple(json.loads(failure)): None for (failure,) in kinds}
@@ -218,7 +218,7 @@ def _read_items(rows: _Rows, run: Path, number: int, start: int) -> int:
     count = rows.last_item - before
     if count:
         rows.db.execute(_UPDATE_RUN, (end, before + 1, rows.last_item, number))
-    return count
+    return count, count == _GROUP
 
 
 def names_in(index: Index, folder: int) -> Iterator[str]:
