@@ -117,6 +117,8 @@ class Row(NamedTuple):
 class ItemTable:
     """The rows of a run's items, gathered while their records are written.
 
+    Exhaust `parts` or `taken` first: all else is complete, and may be read, once it has taken in the last line.
+
     Args:
         redact: takes secrets out of a text; those that were known when the run was made are taken out already.
         without_texts: whether prompts, answers and contexts are left out.
