@@ -165,7 +165,7 @@ def _of_manifest(manifest: Mapping[str, Any], record: TestRecord) -> Iterator[st
 
 
 def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> Iterator[str]:
-    counts, ended = record.counts, record.failure is None and not record.cancelled
+    counts, ended = record.counts, not record.ended_early
     for name in _OUTCOMES:
         written, found = getattr(counts, name), tally.outcomes[name]
         if written != found:
@@ -211,7 +211,7 @@ def _check_results(
     for name, mean in means.items():
         found = record.result.get(name)
         differing = [part for part in compared if not equal(getattr(found, part, None), getattr(mean, part))]
-        if found is None and not own and record.failure is None and not record.cancelled:
+        if found is None and not own and not record.ended_early:
             made.add(f"the result {name} is missing")
         elif differing and (own or not isinstance(found, Estimate)):
             others |= {name} & record.result.keys()

@@ -159,7 +159,7 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     first = records[0].sut_name
     others = [record for record in records if record.sut_name != first]
     many = sum(record.counts.items for record in records) > _MOST_COMPARED
-    if not others or many or any(record.failure is not None or record.cancelled for record in records):
+    if not others or many or any(record.ended_early for record in records):
         return []
     from modelgauge.comparison.compare import compare
     from modelgauge.comparison.verdicts import FamilyVerdicts

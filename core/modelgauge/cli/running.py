@@ -144,7 +144,7 @@ class RunObserver:
 
     def unfinished(self) -> list[Mapping[str, Any]]:
         """The manifests of the runs that have something left to do."""
-        ended = {record.run_id for record in self.records if not record.cancelled and record.failure is None}
+        ended = {record.run_id for record in self.records if not record.ended_early}
         return [run for run in self.started if run["run_id"] not in ended]
 
 

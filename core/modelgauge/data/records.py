@@ -162,6 +162,11 @@ class TestRecord(Frozen):
         return self.sut_label or self.sut_uid
 
     @property
+    def ended_early(self) -> bool:
+        """Whether the run was interrupted, or stopped by a failure."""
+        return self.cancelled or self.failure is not None
+
+    @property
     def folder(self) -> Path | None:
         """The folder of the run's files; None if the record was read from a file of `--output-file`."""
         return self._folder

@@ -239,6 +239,11 @@ class Counts(Frozen):
         """Items that ended in an exception record."""
         return self.sut_errors + self.annotator_errors + self.unscored
 
+    @property
+    def finished(self) -> int:
+        """Items that have a record: scored or failed."""
+        return self.scored + self.failed
+
 
 class Spent(Frozen):
     """What all calls of a run took, those of its judges too, in all its sessions.

@@ -69,8 +69,7 @@ def _add_results(record: TestRecord, page: Page) -> None:
 def is_prefix(record: TestRecord) -> bool:
     """Whether a run was stopped before all its items were done."""
     counts = record.counts
-    unfinished = counts.items - counts.scored - counts.failed
-    return (record.cancelled or record.failure is not None) and (counts.not_begun != 0 or unfinished > 0)
+    return record.ended_early and (counts.not_begun != 0 or counts.items > counts.finished)
 
 
 def _bounds(value: Any) -> str:
@@ -144,7 +143,7 @@ def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[tuple[str, s
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
     options = " --failures" if failed else " --items" if shown_by == "show" else ""
     yield "next", f"{run.command('show')}{options}"
-    stopped = (record.cancelled or record.failure is not None) and not run.going_on
+    stopped = record.ended_early and not run.going_on
     in_vain = shown_by in ("resume", "rescore") and not record.cancelled and not higher_cap([record])
     if stopped and not in_vain and (command := run.to_go_on()) is not None:
         yield "then" if run.needs_correction else "", command
@@ -175,7 +174,7 @@ def _cuts(record: TestRecord) -> Iterator[str]:
 
 def _prompts(record: TestRecord) -> str:
     """How many prompts differ; equal prompts share an answer."""
-    items = record.counts.scored + record.counts.failed
+    items = record.counts.finished
     prompts = "" if record.prompts == items else f", {counted(record.prompts or 0, 'prompt')}"
     return f"{counted(items, 'item')}{prompts}, {counted(record.distinct_prompts or 0, 'distinct prompt')}"
 
@@ -198,9 +197,9 @@ def _items(run: RecordedRun) -> str:
     kinds = {"SUT error": counts.sut_errors, "annotator error": counts.annotator_errors}
     parts = [counted(number, kind) for kind, number in kinds.items() if number]
     parts += [f"{counts.unscored:,} unscored"] if counts.unscored else []
-    started = counts.scored + counts.failed
+    unfinished = counts.items - counts.finished
     failed = f"{counts.failed:,} failed" + (f" ({', '.join(parts)})" if parts else "")
-    missing = f", {counts.items - started:,} not finished" if counts.items > started else ""
+    missing = f", {unfinished:,} not finished" if unfinished > 0 else ""
     scored = f"{counts.scored:,} scored{partial if counts.partial else ''}"
     return f"{chosen}{scored}, {failed}{missing}{_not_begun(run)}{'' if run.ended else ' so far'}"
 
@@ -208,7 +207,7 @@ def _items(run: RecordedRun) -> str:
 def _not_begun(run: RecordedRun) -> str:
     """How many items were never taken up, where the run was stopped."""
     number, record = run.record.counts.not_begun, run.record
-    if number is None and run.ended and (record.cancelled or record.failure is not None):
+    if number is None and run.ended and record.ended_early:
         return "; the test's items were not read to their end"
     return f", {number:,} not begun" if number else ""
 

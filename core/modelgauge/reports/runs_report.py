@@ -155,8 +155,7 @@ def _value(value: Any) -> str:
 
 
 def _failed(record: TestRecord) -> str:
-    stopped = record.failure is not None or record.cancelled
-    return f"{record.counts.failed:,}{', stopped' if stopped else ''}"
+    return f"{record.counts.failed:,}{', stopped' if record.ended_early else ''}"
 
 
 def _headlines(record: TestRecord, most: int) -> Iterator[tuple[str, Any]]:
@@ -256,6 +255,6 @@ def _next(runs: Sequence[RecordedRun], shown_by: str) -> Iterator[str]:
         yield f"{report} --open"
     if any(run.record.counts.failed or run.record.counts.partial for run in runs):
         yield f"{show} --failures"
-    stopped = [run for run in runs if run.record.failure is not None or run.record.cancelled]
+    stopped = [run for run in runs if run.record.ended_early]
     if shown_by == "show" and any(run.to_go_on() is not None and not run.going_on for run in stopped):
         yield f"{resume}{higher_cap(run.record for run in stopped)}"

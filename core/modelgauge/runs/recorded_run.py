@@ -54,10 +54,10 @@ class RecordedRun:
 
     def to_go_on(self) -> str | None:
         """The command that continues a stopped run; None if nothing is left, or only its caller can continue it."""
-        counts, failure = self.record.counts, self.record.failure
+        failure = self.record.failure
         if failure is not None and failure.error_type == NewRunNeededError.__name__:
             return None
-        if self.needs_correction and not counts.scored + counts.failed:
+        if self.needs_correction and not self.record.counts.finished:
             return None
         rescored = None if self.folder is None else self.folder.rescores()
         if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
@@ -150,7 +150,7 @@ def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
         RecordError: one of its files is damaged.
     """
     record = folder.read_record() if (folder.path / RECORD).exists() else None
-    if record is not None and record.failure is None and not record.cancelled:
+    if record is not None and not record.ended_early:
         return "finished", record
     if folder.is_going_on():
         return "running", None

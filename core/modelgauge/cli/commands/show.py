@@ -110,7 +110,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
 
 def _show_selected(app: App, run: RecordedRun, selection: Selection) -> None:
     number = _show_records(app, selection.of(run))
-    app.show(f"{counted(number, 'item')} shown, of {run.record.counts.scored + run.record.counts.failed:,}.")
+    app.show(f"{counted(number, 'item')} shown, of {run.record.counts.finished:,}.")
 
 
 def _show_records(app: App, records: Iterable[ItemRecord]) -> int:
@@ -145,7 +145,7 @@ def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
 def _show_items(app: App, run: RecordedRun) -> None:
     number = _show_records(app, run.items().in_order())
     app.show(f"{counted(number, 'item')}.")
-    _check_count(app, run, number, run.record.counts.scored + run.record.counts.failed)
+    _check_count(app, run, number, run.record.counts.finished)
 
 
 def _show_failures(app: App, run: RecordedRun) -> None:

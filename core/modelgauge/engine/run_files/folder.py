@@ -203,10 +203,7 @@ class RunFolder:
         return False
 
     def _came_to_its_end(self) -> bool:
-        if not (self.path / RECORD).exists():
-            return False
-        record = self.read_record()
-        return not record.cancelled and record.failure is None
+        return (self.path / RECORD).exists() and not self.read_record().ended_early
 
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""

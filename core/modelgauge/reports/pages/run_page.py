@@ -51,8 +51,7 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
         A sentence for each page that could not be written: the run is kept all the same.
     """
     for run in runs:
-        counts = run.record.counts
-        if run.folder is None or counts.scored + counts.failed > _MOST_AT_END:
+        if run.folder is None or run.record.counts.finished > _MOST_AT_END:
             continue
         path = run.folder.path / REPORT
         try:

@@ -147,15 +147,14 @@ def run_view(
         facts=[fact for fact in about if fact[0] not in (*_TROUBLES, "note")],
         notes=[text for label, text in about if label == "note"],
         parts=parts_of(items, run, table, without_texts=without_texts),
-        left_out=record.counts.scored + record.counts.failed - table.number,
+        left_out=record.counts.finished - table.number,
         show=run.command("show"),
     )
 
 
 def _next(run: RecordedRun) -> Iterator[tuple[str, str]]:
     """The command that goes on with a run that ended early."""
-    ended_early = run.record.cancelled or run.record.failure is not None
-    command = run.to_go_on() if ended_early and not run.going_on else None
+    command = run.to_go_on() if run.record.ended_early and not run.going_on else None
     if command is not None:
         yield "to go on", command
 
