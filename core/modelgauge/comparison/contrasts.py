@@ -74,7 +74,8 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     missing = ~scored & ~_without(items, before, after)
     every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     direction = items.directions.get(name)
-    known = {
+    bounds, bounds_interval = _bounds(every.at(scored | missing))
+    known: dict[str, Any] = {
         "test": items.test,
         "measurement": name,
         "candidate": items.candidate,
@@ -87,26 +88,37 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "n_failed_candidate": int(np.isnan(after[missing]).sum()),
         "direction": direction,
         "value_range": every.ends,
+        "bounds": bounds,
+        "bounds_interval": bounds_interval,
         "verdict": "cannot_tell",
         "verdict_text": "",
-        **_bounds(every.at(scored | missing)),
     }
     if not scored.any():
         return MeasurementComparison(
             baseline_value=None, candidate_value=None, difference=None, wins=0, losses=0, ties=0, **known
         )
     values = every.at(scored)
+    found = _difference(values, options)
     higher, lower = int((values.after > values.before).sum()), int((values.after < values.before).sum())
     wins, losses = (lower, higher) if direction == "lower" else (higher, lower)
+    groups, p_interaction = _by_group(values, items, scored)
     return MeasurementComparison(
         **known,
-        **_difference(values, options),
+        **_means(found),
+        stderr_unpaired=found.stderr_unpaired,
+        correlation=found.correlation,
+        p_value=found.p_value,
+        p_kind=found.p_kind,
+        p_mid=found.p_mid,
         wins=wins,
         losses=losses,
         ties=len(values.before) - wins - losses,
+        mde=found.mde,
+        n_clusters=found.difference.n_clusters,
         equivalence=_margin_test(values, name, direction, options),
+        groups=groups,
+        p_interaction=p_interaction,
         repeats=_repeats(items, name, scored),
-        **_by_group(values, items, scored),
     )
 
 
@@ -128,44 +140,35 @@ def _without(
     return found
 
 
-def _bounds(every: _Values) -> dict[str, Interval | None]:
-    """What the missing items could change, where the range says how much that is."""
+def _bounds(every: _Values) -> tuple[Interval | None, Interval | None]:
+    """What the missing items could change, where the range says how much that is, and the interval around that."""
     if every.ends is None or not len(every.before):
-        return {}
+        return None, None
     found = difference_bounds(every.before, every.after, *every.ends, clusters=every.clusters)
     whole = not (np.isnan(every.before).any() or np.isnan(every.after).any())
-    return {"bounds": found.bounds, "bounds_interval": None if whole else found.interval}
+    return found.bounds, None if whole else found.interval
 
 
-def _difference(values: _Values, options: CompareOptions) -> dict[str, object]:
+def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
     found = values.paired_difference()
-    means = _means(found)
-    p_value, p_kind, p_mid = found.p_value, found.p_kind, found.p_mid
     if options.test == "permutation":
-        p_kind, p_mid = "permutation", None
         p_value = sign_flip_test(values.before, values.after, clusters=values.clusters, seed=options.seed)
-    elif options.test == "wilcoxon" and values.clusters is None and _ranks_agree(values, found):
-        p_kind, p_mid = "wilcoxon", None
+        return found._replace(p_value=p_value, p_kind="permutation", p_mid=None)
+    if options.test == "wilcoxon" and values.clusters is None and _ranks_agree(values, found):
         p_value = wilcoxon_test(values.before, values.after)
-    elif options.test == "bootstrap":
+        return found._replace(p_value=p_value, p_kind="wilcoxon", p_mid=None)
+    if options.test == "bootstrap":
         drawn = bootstrap_difference(values.before, values.after, clusters=values.clusters, seed=options.seed)
         if drawn.interval is not None:
-            means |= {"interval": drawn.interval, "interval_kind": "bca"}
-            p_value, p_kind, p_mid = drawn.p_value, "bootstrap", None
-    elif p_value is None and values.n_units > 1:
+            difference = found.difference.replaced(interval=drawn.interval, interval_kind="bca")
+            return found._replace(
+                difference=difference, p_value=drawn.p_value, p_kind="bootstrap", p_mid=None
+            )
+    elif found.p_value is None and values.n_units > 1:
         # All units differ alike: of all sign patterns two are as extreme.
-        p_value, p_kind = 2.0 ** (1 - values.n_units), "permutation"
-    return {
-        **means,
-        "stderr_unpaired": found.stderr_unpaired,
-        "correlation": found.correlation,
-        "p_value": p_value,
-        "p_kind": p_kind,
-        "p_mid": p_mid,
-        "mde": found.mde,
-        "n_clusters": found.difference.n_clusters,
-    }
+        return found._replace(p_value=2.0 ** (1 - values.n_units), p_kind="permutation")
+    return found
 
 
 def _means(found: PairedDifference) -> dict[str, Any]:
@@ -234,10 +237,12 @@ def _repeats(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> Repeat
     return RepeatShares(between=found.between, within=found.within)
 
 
-def _by_group(values: _Values, items: PairedItems, scored: NDArray[np.bool_]) -> dict[str, object]:
-    """The difference in each group, in the order of their names, and whether it is the same in all."""
+def _by_group(
+    values: _Values, items: PairedItems, scored: NDArray[np.bool_]
+) -> tuple[tuple[GroupDifference, ...], float | None]:
+    """The difference in each group, in the order of their names, and the p value that it is the same in all."""
     if items.groups is None:
-        return {}
+        return (), None
     names, codes = np.unique(np.array(items.groups, dtype=object)[scored], return_inverse=True)
     parts = [
         values.at(places)
@@ -250,7 +255,7 @@ def _by_group(values: _Values, items: PairedItems, scored: NDArray[np.bool_]) ->
         ]
     )
     apart = values.clusters is None or sum(part.n_units for part in parts) == values.n_units
-    return {"groups": groups, "p_interaction": _p_interaction(parts) if apart else None}
+    return groups, _p_interaction(parts) if apart else None
 
 
 def _p_interaction(parts: list[_Values]) -> float | None:
