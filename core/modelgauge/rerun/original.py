@@ -195,6 +195,8 @@ class OriginalRun:
     ) -> Runner:
         """A runner with what the run's results depend on, and the caller's own options for the rest.
 
+        What is fixed counts before what the caller gives, and that before what is only the default.
+
         Args:
             options: the caller's.
             data_dir: the data folder that was given.
@@ -204,34 +206,33 @@ class OriginalRun:
         Raises:
             InvalidOptionError: an option is not that of the run; half of a run cannot be done in another way.
         """
-        recorded, runner_options = self.described.run_options(), dict(options)
+        recorded, given = self.described.run_options(), dict(options)
         fixed = {name: getattr(recorded, name) for name in options_of("sample", "results")}
         for name, value in fixed.items():
-            if runner_options.get(name, value) != value:
+            if given.get(name, value) != value:
                 raise InvalidOptionError(
-                    f"{name}={runner_options[name]!r} cannot be given: the run was started with {name}={value!r}.",
+                    f"{name}={given[name]!r} cannot be given: the run was started with {name}={value!r}.",
                     fix=NEW_RUN,
                 )
-        files = list(runner_options.pop("plugin_files", ()) or ())
-        settings = runner_options.pop("settings", None)
-        if settings is None:
-            # Where the caller gives plugins, none is imported.
-            loaded = self.plugins if runner_options.get("plugins") is None else ()
-            settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
-        runner_options["dependencies"] = {**self.local_data(), **(runner_options.get("dependencies") or {})}
-        runner_options.setdefault("caching", recorded.caching)
-        runner_options |= {name: value for name, value in self.described.chosen("record").items() if value}
-        if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
-            runner_options.setdefault("runs_dir", self.folder.path.parent)
+        fixed |= {name: value for name, value in self.described.chosen("record").items() if value}
+        fixed["dependencies"] = {**self.local_data(), **(given.get("dependencies") or {})}
         # Whatever the settings say: nothing of a stranger's enters the user's cache.
         if self.folder.is_bundled():
-            runner_options["cache"] = None
+            fixed["cache"] = None
+        default: dict[str, Any] = {"caching": recorded.caching}
+        if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
+            default["runs_dir"] = self.folder.path.parent
+        files, settings = given.pop("plugin_files", None) or (), given.pop("settings", None)
+        if settings is None:
+            # Where the caller gives plugins, none is imported.
+            loaded = self.plugins if given.get("plugins") is None else ()
+            settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
         return Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
             dependency_versions=self.pins if pinned else None,
             inputs=None if goldens is None else goldens.inputs(),
-            **{**runner_options, **fixed},
+            **{**default, **given, **fixed},
         )
 
     def _data_dir(self, settings: Settings, data_dir: str | Path | None) -> Path:
