@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
-    from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
-    from modelgauge.comparison.verdicts import FamilyVerdicts
+    from modelgauge.comparison.result import Comparison
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
@@ -170,31 +169,15 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         found = compare(mine, others, data_dir=app.settings.data_dir)
     except ModelGaugeError:
         return []  # they have no test in common, say, or two runs of one
-    verdicts = FamilyVerdicts(found.baseline.label, found.family, found.alpha)
+    verdicts = FamilyVerdicts(found.baseline.label, found.family, found.alpha, in_short=True)
     leading = {(row.test, row.candidate): row for row in reversed(found.comparisons)}
-    rows = [
-        row.replaced(verdict_text=_shortened(row, verdicts))
-        for row in found.comparisons
-        if row in leading.values()
-    ]
-    means = [
-        mean.replaced(verdict_text=_shortened(mean, verdicts))
-        for mean in found.macro
-        if mean.measurement in {row.measurement for row in rows}
-    ]
+    rows = [verdicts.of(row) for row in found.comparisons if row in leading.values()]
+    names = {row.measurement for row in rows}
+    means = [verdicts.of_mean(mean) for mean in found.macro if mean.measurement in names]
     sentences = list(answers(found.replaced(comparisons=rows, macro=means)))
     if found.family > 1:
         sentences.append(f"Adjusted for {found.family:,} comparisons; intervals are not.")
     return sentences
-
-
-def _shortened(row: MeasurementComparison | MacroComparison, verdicts: FamilyVerdicts) -> str:
-    """The verdict alone, which names both systems; with its p value where the interval alone looks like a finding."""
-    text = row.verdict_text
-    start = max(text.find(name) + len(name) for name in (verdicts.baseline, row.candidate))
-    end = text.find(". ", start)
-    why = verdicts.of_p_value(row) if row.verdict == "cannot_tell" else ""
-    return text if end < 0 else f"{text[: end + 1]}{why}"
 
 
 # --- comparing runs with a baseline once they have ended ----------------------------------------------

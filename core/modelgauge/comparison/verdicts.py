@@ -22,16 +22,18 @@ class FamilyVerdicts:
         baseline: the label of the baseline.
         family: how many p values were adjusted together.
         alpha: the level below which an adjusted p value is a finding.
+        in_short: whether sentences say nothing of missing items and of intervals that are not adjusted.
     """
 
     baseline: str
     family: int
     alpha: float
+    in_short: bool = False
 
     def of(self, row: MeasurementComparison) -> MeasurementComparison:
         """The comparison with its verdict; it has its adjusted p values already."""
         verdict = self._verdict(row)
-        sentences = [self._sentence(row, verdict), _of_missing_items(row)]
+        sentences = [self._sentence(row, verdict), "" if self.in_short else _of_missing_items(row)]
         return row.replaced(
             verdict=verdict,
             verdict_text=" ".join(filter(None, sentences)),
@@ -52,9 +54,7 @@ class FamilyVerdicts:
                 needed = (
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
-                text += (
-                    f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self.of_p_value(mean)}"
-                )
+                text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
         return mean.replaced(verdict=verdict, verdict_text=text)
 
     def _finding(self, row: MeasurementComparison | MacroComparison) -> Verdict | None:
@@ -126,14 +126,16 @@ class FamilyVerdicts:
             found = "with so few items hardly any difference would be found"
         sentence += f" ({amounts.observed(row.difference, row.interval)}): {found}."
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
-        return f"{sentence}{self.of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
+        return (
+            f"{sentence}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
+        )
 
     def _without_adjustment(self, row: MeasurementComparison | MacroComparison) -> str:
-        if self.family < 2 or row.interval is None:
+        if self.in_short or self.family < 2 or row.interval is None:
             return ""
         return f" The interval is not adjusted for the {self.family:,} comparisons."
 
-    def of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
+    def _of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
         """Why there is no finding, where the p value or the interval alone looks like a finding."""
         if row.p_value is None or row.p_adjusted is None:
             return ""
