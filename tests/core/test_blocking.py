@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from modelgauge.cli.program import _interrupt, when_terminated
 from modelgauge.engine.loop import blocking as modelgauge_blocking
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.errors import RunStoppedError
@@ -252,3 +253,32 @@ def test_work_that_is_cancelled_from_within_is_stopped(caller):
         return blocking(own_loop)
 
     assert caller(work) is not None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_termination_of_a_job_in_the_background_cancels_the_work_between_its_steps():
+    """Such a job ignores Ctrl-C. An exception in the midst of the loop would lose a step, for which others may wait."""
+    ended = []
+
+    async def work():
+        def terminated():
+            signal.raise_signal(signal.SIGTERM)
+            ended.append("the step")
+
+        asyncio.get_running_loop().call_soon(terminated)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("the work")
+
+    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with when_terminated(_interrupt), pytest.raises(KeyboardInterrupt):
+            blocking(work)
+        with when_terminated(_interrupt), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, ignored)
+    assert ended == ["the step", "the work"]

@@ -110,7 +110,7 @@ class _Interrupts:
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
-        signal.signal(signal.SIGINT, self._on_signal)
+        signal.signal(signal.SIGINT, self.interrupt)
         try:
             yield
         finally:
@@ -131,7 +131,8 @@ class _Interrupts:
                     self._loop.run_until_complete(asyncio.wait([self._task]))
                 return
 
-    def _on_signal(self, *_: object) -> None:
+    def interrupt(self, *_: object) -> None:
+        """Handle Ctrl-C, or another signal that means the same."""
         self.count += 1
         now = monotonic()
         if self._unheard_since is None:
@@ -148,15 +149,20 @@ class _Interrupts:
 
 
 class _Main:
-    """The loop of the main thread."""
+    """The loop of the main thread.
+
+    Attributes:
+        interrupts: handles Ctrl-C while the loop runs; else None.
+    """
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
+        self.interrupts: _Interrupts | None = None
 
     def run(self, work: Work[T]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and no default of the thread
-        interrupts = _Interrupts(self._runner.get_loop())
+        interrupts = self.interrupts = _Interrupts(self._runner.get_loop())
 
         async def main() -> T:
             interrupts.begin()
@@ -172,6 +178,8 @@ class _Main:
                     raise
             except KeyboardInterrupt:
                 interrupts.end()
+            finally:
+                self.interrupts = None
         self.close()  # what is left of the work must not go on in the next call
         raise KeyboardInterrupt
 
@@ -250,6 +258,19 @@ def _serve(ready: "Future[asyncio.AbstractEventLoop]") -> None:
 
 
 _main, _background = _Main(), _Background()
+
+
+def interrupt_main() -> None:
+    """Do what Ctrl-C does in the main thread, also in a process that ignores Ctrl-C; called by a signal's handler.
+
+    Raises:
+        KeyboardInterrupt: no loop runs that could be told, or it does not hear.
+    """
+    if _main.interrupts is None:
+        raise KeyboardInterrupt
+    _main.interrupts.interrupt()
+
+
 _of_the_parent: list[object] = []  # closing a loop that a fork has copied would end its parent's
 
 

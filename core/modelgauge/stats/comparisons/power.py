@@ -172,7 +172,8 @@ def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least:
         most *= 2
         if most > _MOST_ITEMS:
             raise InvalidDataError(
-                f"No number of items up to {_MOST_ITEMS:,} finds this effect.", fix="Plan for a larger effect."
+                f"No number of items up to {_MOST_ITEMS:,} finds this effect.",
+                fix="Plan for a larger effect.",
             )
     return bisect_left(range(most), True, lo=max(least, most // 2), key=lambda n: power_at(n) >= power)
 
