@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from children import Nesting
-from commands import PATIENCE, calls, done, ended, record, runs, started, until
+from commands import PATIENCE, calls, done, ended, record, runs, said, started, until
 from killing import committed
 
 from modelgauge import load_record
@@ -45,6 +45,7 @@ def has_ended(pid):
 def test_ctrl_c_lets_calls_end_and_the_run_is_resumed(tmp_path):
     process = gated(tmp_path, 6)
     process.send_signal(signal.SIGINT)
+    said(process, f"Stopping: {CAP} calls under way")
     (tmp_path / "open").touch()
     code, _, err = ended(process)
     assert code == 130, err

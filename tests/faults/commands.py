@@ -37,6 +37,13 @@ def until(condition, process: Popen[str]) -> None:
         time.sleep(0.01)
 
 
+def said(process: Popen[str], words: str) -> None:
+    """Wait until a command has written a line with these words to stderr; `ended` has what comes after it."""
+    assert process.stderr is not None
+    while words not in (line := process.stderr.readline()):
+        assert line, ended(process)
+
+
 def calls(folder: Path) -> list[str]:
     """What the gated SUT was asked, in order."""
     log = folder / "calls"
