@@ -5,7 +5,9 @@ A journal holds items in the order in which they finished, and may be larger tha
 
 import re
 from array import array
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -100,3 +102,17 @@ class FileItems:
     def lines(self) -> Iterator[bytes]:
         """The records of all items as JSON."""
         return (item.model_dump_json(exclude_none=True).encode("utf-8") for item in self.in_order())
+
+
+@contextmanager
+def naming_damage(items: JournalItems | FileItems) -> Iterator[None]:
+    """Let the error of a line that was read in the block name the file and the number of the line.
+
+    Args:
+        items: whose lines are read.
+    """
+    try:
+        yield
+    except RecordError:
+        deque(items.in_order(), maxlen=0)
+        raise

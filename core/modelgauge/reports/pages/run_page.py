@@ -15,6 +15,7 @@ from modelgauge.files.whole import replacing
 from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
+from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
@@ -145,8 +146,9 @@ def main_part(
     views, suts = [], title_labels([run.record.sut_name for run in runs])
     for number, run in enumerate(runs):
         table = ItemTable(redact=redact, without_texts=without_texts)
-        for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
-            keep(f"run-{number}-part-{place}", part)
+        with naming_damage(items := run.items()):
+            for place, part in enumerate(table.parts(islice(items.lines(), MOST_ITEMS))):
+                keep(f"run-{number}-part-{place}", part)
         for name, content in table.blocks():
             keep(f"run-{number}-{name}", content)
         views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))

@@ -78,7 +78,7 @@ def test_lines_of_other_versions_are_read_and_damaged_ones_are_named(tmp_path):
     assert _block(_page(run), "texts")[0][1] == "a chat"
     item["measurements"] = ["not a mapping"]
     journal.write_text("".join([json.dumps(item, separators=(",", ":")) + "\n", *rest]), encoding="utf-8")
-    with pytest.raises(RecordError, match="measurements"):
+    with pytest.raises(RecordError, match=r"items\.jsonl, line 1 .*measurements"):
         _page(run)
 
 
