@@ -6,20 +6,15 @@ read here; where there is anything else (an archive, an egg, a finder of its own
 instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 GROUP = "modelgauge"
 DISTRIBUTION = "modelgauge-framework"

@@ -4,8 +4,6 @@ This module has the syntax and the import, with errors that name the cause. The 
 target, and its arguments.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -4,20 +4,16 @@ The options of runs are in `run_options`, those of comparisons in `modelgauge.co
 reference and the signatures in Python follow from them.
 """
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field, fields
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.errors import InvalidOptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -5,17 +5,13 @@ they are, escaped, URL-encoded, in base64, in hex, or cut short. The userinfo of
 Where secrets come from is in `secrets.py`.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from typing import Any
 
 # Characters: a shorter value is like any word or number, and so is a shorter piece of a value.
 SHORTEST_VALUE = 8

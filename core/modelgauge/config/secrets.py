@@ -4,15 +4,14 @@ A plugin writes a subclass of `RequiredSecret` or `OptionalSecret` and registers
 constructor receives an instance and reads `.value`. Taking values out of texts is in `redaction.py`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 from urllib.parse import unquote
 
 from modelgauge.config.import_by_name import check_target, import_target
@@ -25,9 +24,6 @@ from modelgauge.errors import (
     PluginError,
     SettingsError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _BEFORE_USER = re.compile(r"^[A-Za-z0-9+.-]*:?/+")  # the scheme of a URL, misspelt ones too

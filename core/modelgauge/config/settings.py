@@ -4,25 +4,21 @@ One line of `Settings` is one setting: its default, how what is written becomes 
 its key in the file. The options of a run are in `run_options.py`, secrets in `secrets.py`.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.options import YES_NO
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
 from modelgauge.files.regular import bytes_of, is_file, real_path
 from modelgauge.wording.did_you_mean import closest, known_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 

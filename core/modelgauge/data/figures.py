@@ -1,7 +1,5 @@
 """Numbers for people: with the digits that error bars allow and thresholds need; times and sizes in their unit."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

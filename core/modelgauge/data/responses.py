@@ -1,15 +1,12 @@
 """What comes back from a SUT, in the same form whatever the SUT."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
 
 from modelgauge.data.base import Frozen, Text, unshared
 from modelgauge.data.json_values import check_exact
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def _exact(value: Any, info: ValidationInfo) -> Any:

@@ -4,7 +4,7 @@ Test cases are frozen: a record of what happened. Goldens are editable: a data s
 gathered and read from files lives in `modelgauge.evals`; how they are judged, in `modelgauge.metrics`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
@@ -25,14 +25,8 @@ from modelgauge.data.case_fields import (
     WithAdditionalMetadata,
     WithMetadata,
 )
-from modelgauge.data.responses import Own
+from modelgauge.data.responses import Own, ToolCall
 from modelgauge.errors import InvalidDataError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from modelgauge.data.responses import ToolCall
-
 
 IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
 """Runtime fields that are stored in a completion's metadata; it has fields of its own for the other two."""

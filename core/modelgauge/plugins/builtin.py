@@ -1,13 +1,7 @@
 """The plugin that ModelGauge itself is: what is built in, registered by the hooks that everybody uses."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from modelgauge.plugins.hookspecs import hookimpl
-
-if TYPE_CHECKING:
-    from modelgauge.plugins.registry import Register
+from modelgauge.plugins.registry import Register
 
 
 @hookimpl

@@ -3,15 +3,14 @@
 Signatures are read from `__init__`, not from the class, for the interfaces' base classes have a `__new__`.
 """
 
-from __future__ import annotations
-
 import inspect
 import typing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from modelgauge.config.import_by_name import describe, import_target
 from modelgauge.config.secrets import InjectSecret, Secret, SecretStore
@@ -20,10 +19,7 @@ from modelgauge.interfaces.arguments import BY_NAME, constructors
 from modelgauge.plugins.names import convert, decode, describe_type, encode, join_name, spelling
 from modelgauge.wording.did_you_mean import did_you_mean
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Servers = Mapping[str, Mapping[str, Any]]  # the options of named servers, by name
+Servers = Mapping[str, Mapping[str, Any]]  # the options of named servers, by name
 
 
 Kind = Literal["test", "sut", "annotator", "metric"]

@@ -14,9 +14,14 @@ from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pluggy import PluginManager, PluginValidationError
+from pluggy import HookImpl, HookimplOpts, PluginManager, PluginValidationError
 
-from modelgauge.config.entry_points import DISTRIBUTION, installed_entry_points, installed_version
+from modelgauge.config.entry_points import (
+    DISTRIBUTION,
+    PluginEntryPoint,
+    installed_entry_points,
+    installed_version,
+)
 from modelgauge.config.import_by_name import describe
 from modelgauge.config.settings import Settings, names_a_file
 from modelgauge.errors import ModelGaugeError, PluginError
@@ -30,9 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import click
-    from pluggy import HookImpl, HookimplOpts
 
-    from modelgauge.config.entry_points import PluginEntryPoint
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
     from modelgauge.plugins.construction import Kind, Servers

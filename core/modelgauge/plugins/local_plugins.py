@@ -4,23 +4,18 @@ A file becomes a module whose name is its resolved path, so that its classes say
 `discovery.py` calls its hooks.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module, invalidate_caches
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import CodeType, ModuleType
 
 from modelgauge.config.import_by_name import describe
 from modelgauge.config.settings import names_a_file
 from modelgauge.errors import PluginError
 from modelgauge.files.regular import is_file, real_path
-
-if TYPE_CHECKING:
-    from types import CodeType, ModuleType
 
 HOOK_EXAMPLE = """Give it at least one hook, for example:
 

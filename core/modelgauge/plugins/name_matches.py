@@ -3,21 +3,16 @@
 What a name stands for is in `registry.py`; the objects are made in `resolution.py`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from modelgauge.errors import ModelGaugeError, NameCollisionError, UnknownNameError, UsageError
+from modelgauge.plugins.construction import Registered, Resolved
+from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import KIND_WORDS, Registry
 from modelgauge.wording.did_you_mean import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from modelgauge.plugins.construction import Registered, Resolved
-    from modelgauge.plugins.discovery import Plugins
 
 T = TypeVar("T")
 

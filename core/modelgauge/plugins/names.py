@@ -5,8 +5,6 @@ is `%2C`), not as JSON. Types that are not listed here are read by pydantic, fro
 model). Which names exist is the registry's; what a constructor takes is in `construction.py`.
 """
 
-from __future__ import annotations
-
 import types
 import typing
 from collections import abc

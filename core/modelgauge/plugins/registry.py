@@ -4,25 +4,19 @@ A `Registry` is filled by discovery and passed on; there is no global registry. 
 of names is in `names.py`, making an object in `construction.py`, finding plugins in `discovery.py`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelgauge.config.import_by_name import check_target
+from modelgauge.config.secrets import SecretStore
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
-from modelgauge.plugins.construction import Kind, Registered, Resolved
+from modelgauge.plugins.construction import Kind, Registered, Resolved, Servers
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.first_party import how_to_install
 from modelgauge.wording.phrases import with_article
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from modelgauge.config.secrets import SecretStore
-    from modelgauge.plugins.construction import Servers
 
 KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
 
@@ -131,7 +125,7 @@ class Registry:
     """
 
     def __init__(
-        self, kind: Kind, failed_plugins: Sequence[str] = (), others: Sequence[Registry] = ()
+        self, kind: Kind, failed_plugins: Sequence[str] = (), others: "Sequence[Registry]" = ()
     ) -> None:
         self.kind = kind
         self._failed_plugins = failed_plugins

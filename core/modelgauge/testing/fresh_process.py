@@ -4,8 +4,6 @@
 file and imports little, so that what a plugin adds can be seen.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import json
@@ -13,13 +11,11 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 # Audit events of the standard library: https://docs.python.org/3/library/audit_events.html

@@ -1,12 +1,7 @@
 """Suggestions for misspelt names, and for those of DeepEval that are not here. Nothing here raises or prints."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def closest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:

@@ -1,15 +1,11 @@
 """Public names of a package that are loaded when they are first used, so that importing the package stays quick."""
 
-from __future__ import annotations
-
 import dis
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import CodeType
+from types import CodeType
+from typing import Any
 
 _OURS = __name__.partition(".")[0] + "."
 
