@@ -79,7 +79,7 @@ class Secret:
 
     __slots__ = ("__value",)
 
-    def __init__(self, value: str | None) -> None:
+    def __init__(self, value: str | None = None) -> None:
         self.__value = value
 
     @classmethod
@@ -161,9 +161,6 @@ class OptionalSecret(Secret):
     """A secret that its owner can do without: `.value` is None if none was found."""
 
     __slots__ = ()
-
-    def __init__(self, value: str | None = None) -> None:
-        super().__init__(value)
 
 
 SecretT = TypeVar("SecretT", bound=Secret)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -98,6 +99,9 @@ class SettingInfo(NamedTuple):
     def variable(self) -> str:
         """The name in the environment."""
         return PREFIX + self.name.upper()
+
+
+_Written = tuple[SettingInfo, object, Source]
 
 
 def _setting(default: T, *facts: Any, **more: Any) -> T:
@@ -199,12 +203,9 @@ def load_settings(
         values["of_plugins"] = _checked_tables(
             file, "plugin", tables.pop("plugin", {}), "the plugin's settings"
         )
-    layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
-        _from_file(file, tables, table) if file else iter(()),
-        _from_environment(env, table, here),
-        _from_options(options, table, here),
-    ]
-    for info, written, source in (row for layer in layers for row in layer):
+    of_file = _from_file(file, tables, table) if file else ()
+    layers = chain(of_file, _from_environment(env, table, here), _from_options(options, table, here))
+    for info, written, source in layers:
         value = _converted(info, written, source)
         if info.adds_up:
             value = tuple(dict.fromkeys((*values.get(info.name, ()), *value)))
@@ -218,10 +219,8 @@ def load_settings(
 
 def find_settings_file(cwd: Path) -> Path | None:
     """The nearest `modelgauge.toml` in `cwd` or a folder above it."""
-    for folder in (cwd.absolute(), *cwd.absolute().parents):
-        if is_file(folder / SETTINGS_FILE):
-            return folder / SETTINGS_FILE
-    return None
+    files = (folder / SETTINGS_FILE for folder in (cwd.absolute(), *cwd.absolute().parents))
+    return next(filter(is_file, files), None)
 
 
 def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
@@ -311,9 +310,7 @@ def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, di
     return named
 
 
-def _from_file(
-    file: Path, tables: Mapping[str, Any], table: Mapping[str, SettingInfo]
-) -> Iterator[tuple[SettingInfo, object, Source]]:
+def _from_file(file: Path, tables: Mapping[str, Any], table: Mapping[str, SettingInfo]) -> Iterator[_Written]:
     by_key = {info.key: info for info in table.values()}
     sections = {key.partition(".")[0] for key in by_key if "." in key}
     written: dict[str, object] = {}
@@ -330,7 +327,7 @@ def _from_file(
 
 def _from_environment(
     env: Mapping[str, str], table: Mapping[str, SettingInfo], here: Path | None
-) -> Iterator[tuple[SettingInfo, object, Source]]:
+) -> Iterator[_Written]:
     by_variable = {info.variable: info for info in table.values()}
     for variable in sorted(name for name in env if name.startswith(PREFIX)):
         if variable in by_variable:
@@ -348,7 +345,7 @@ def _from_environment(
 
 def _from_options(
     options: Mapping[str, object], table: Mapping[str, SettingInfo], here: Path | None
-) -> Iterator[tuple[SettingInfo, object, Source]]:
+) -> Iterator[_Written]:
     for name, value in options.items():
         if name not in table:
             raise InvalidOptionError(f"There is no setting {name!r}.", fix=known_names(name, table))
