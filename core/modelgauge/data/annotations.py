@@ -119,7 +119,20 @@ def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
 Interactions = Annotated[tuple[PromptInteractionAnnotations, ...], BeforeValidator(_with_prompts)]
 
 
-class TestItemAnnotations(Frozen):
+class _OfItem(Frozen):
+    """What is known of an item."""
+
+    __test__: ClassVar[bool] = False
+
+    test_item: TestItem
+
+    @property
+    def context(self) -> Any:
+        """The item's context, or where it has none the context of its only prompt."""
+        return context_of(self.test_item)
+
+
+class TestItemAnnotations(_OfItem):
     """An item with all its annotated responses: what `measure_quality` gets.
 
     Args:
@@ -127,10 +140,8 @@ class TestItemAnnotations(Frozen):
         interactions: one for each prompt, in the item's order.
     """
 
-    __test__: ClassVar[bool] = False
     positional_fields: ClassVar[tuple[str, ...]] = ("test_item", "interactions")
 
-    test_item: TestItem
     interactions: tuple[PromptInteractionAnnotations, ...]
 
     if TYPE_CHECKING:
@@ -138,11 +149,6 @@ class TestItemAnnotations(Frozen):
         def __init__(
             self, test_item: TestItem, interactions: Sequence[PromptInteractionAnnotations]
         ) -> None: ...
-
-    @property
-    def context(self) -> Any:
-        """The item's context, or where it has none the context of its only prompt."""
-        return context_of(self.test_item)
 
     @property
     def text(self) -> str:
@@ -197,20 +203,13 @@ Measurements = Annotated[dict[Text, float], BeforeValidator(_measurements)]
 """Named finite floats; bool, int and numpy's numbers are taken too."""
 
 
-class MeasuredTestItem(Frozen):
+class MeasuredTestItem(_OfItem):
     """An item and its named numbers: what `aggregate_measurements` gets."""
 
-    __test__: ClassVar[bool] = False
     positional_fields: ClassVar[tuple[str, ...]] = ("test_item", "measurements")
 
-    test_item: TestItem
     measurements: Measurements
 
     if TYPE_CHECKING:
 
         def __init__(self, test_item: TestItem, measurements: Mapping[str, SupportsFloat]) -> None: ...
-
-    @property
-    def context(self) -> Any:
-        """The item's context, or where it has none the context of its only prompt."""
-        return context_of(self.test_item)
