@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -213,59 +214,57 @@ def plain(value: Any, other: Callable[[Any], Any] | None = None, level: int = 0)
         raise InvalidDataError(f"{capitalized(a_class(kind))} {_TOO_DEEP}.", fix="Make a flatter value.")
     if other is not None and (made := other(value)) is not NotImplemented:
         return made
-    level += 1
+    inner = partial(plain, other=other, level=level + 1)
     if kind is dict:
-        return _plain_dict(value, other, level)
+        return _plain_dict(value, inner)
     if kind is list:
-        return [plain(part, other, level) for part in value]
+        return [inner(part) for part in value]
     if isinstance(value, BaseModel):
-        return _plain_model(value, other, level)
-    return _plain_object(value, other, level)
+        return _plain_model(value, inner)
+    return _plain_object(value, inner)
 
 
-def _plain_dict(value: dict[Any, Any], other: Callable[[Any], Any] | None, level: int) -> dict[str, Any]:
+def _plain_dict(value: dict[Any, Any], inner: Callable[[Any], Any]) -> dict[str, Any]:
     made = {}
     tagged = False
     for key, part in value.items():
         if type(key) is not str:
             raise _not_json(value, f"it has a key of type {type(key).__name__}, not str")
         tagged = tagged or key.startswith("$")
-        made[key] = plain(part, other, level)
+        made[key] = inner(part)
     return {"$dict": made} if tagged else made  # so that no dict can pose as one of our own tags
 
 
-def _plain_model(value: BaseModel, other: Callable[[Any], Any] | None, level: int) -> dict[str, Any]:
+def _plain_model(value: BaseModel, inner: Callable[[Any], Any]) -> dict[str, Any]:
     held = value.__dict__  # besides the fields, what cached properties have left there
-    fields = {name: plain(held[name], other, level) for name in type(value).model_fields if name in held}
+    fields = {name: inner(held[name]) for name in type(value).model_fields if name in held}
     made: dict[str, Any] = {"$model": class_name(type(value)), "fields": fields}
     if value.__pydantic_extra__:
-        made["extra"] = {name: plain(part, other, level) for name, part in value.__pydantic_extra__.items()}
+        made["extra"] = {name: inner(part) for name, part in value.__pydantic_extra__.items()}
     if value.__pydantic_private__:
-        made["private"] = {
-            name: plain(part, other, level) for name, part in value.__pydantic_private__.items()
-        }
+        made["private"] = {name: inner(part) for name, part in value.__pydantic_private__.items()}
     return made
 
 
-def _plain_object(value: Any, other: Callable[[Any], Any] | None, level: int) -> dict[str, Any]:
+def _plain_object(value: Any, inner: Callable[[Any], Any]) -> dict[str, Any]:
     cls = type(value)
     name = class_name(cls)
     if cls is tuple:
-        return {"$tuple": [plain(part, other, level) for part in value]}
+        return {"$tuple": [inner(part) for part in value]}
     if isinstance(value, Enum):
-        return {"$enum": name, "value": plain(value.value, other, level)}
+        return {"$enum": name, "value": inner(value.value)}
     if is_dataclass(cls):
-        held = {field.name: plain(getattr(value, field.name), other, level) for field in fields(cls)}
+        held = {field.name: inner(getattr(value, field.name)) for field in fields(cls)}
         return {"$dataclass": name, "fields": held}
     if isinstance(value, set | frozenset):
-        parts = [plain(part, other, level) for part in value]
+        parts = [inner(part) for part in value]
         return {"$set": name, "of": sorted(parts, key=text_of_plain)}
     for kind, text in _BY_TEXT.items():
         if isinstance(value, kind):
             return {"$text": name, "text": text(value)}
     for base in _SUBCLASSED:
         if isinstance(value, base):  # a named tuple, an OrderedDict, a numpy float
-            return {"$subclass": name, "value": plain(base(value), other, level)}
+            return {"$subclass": name, "value": inner(base(value))}
     raise _not_json(value, "nothing says what makes two of them equal")
 
 
