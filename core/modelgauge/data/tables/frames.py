@@ -5,14 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelgauge.data.tables.item_tables import (
-    ANNOTATIONS,
-    COMPLETIONS,
-    ITEMS,
-    MEASUREMENTS,
-    REPEAT_MEASUREMENTS,
-    SPANS,
-)
+from modelgauge.data.tables.item_tables import TABLES_OF_ITEMS
 from modelgauge.data.tables.run_tables import RESULTS, RUNS, Column, RecordTable, Row, as_text
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.wording.did_you_mean import known_names
@@ -33,10 +26,7 @@ TableName = Literal[
     "repeat_measurements",
     "spans",
 ]
-TABLES: dict[str, RecordTable] = {
-    table.name: table
-    for table in (RUNS, RESULTS, ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
-}
+TABLES: dict[str, RecordTable] = {table.name: table for table in (RUNS, RESULTS, *TABLES_OF_ITEMS)}
 """All tables by their names."""
 
 

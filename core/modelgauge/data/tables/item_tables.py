@@ -32,8 +32,11 @@ _OF_COMPLETION = (
 )
 
 
+_OF_FAILURE = ("stage", "source_uid", "error_type", "message", "traceback")
+
+
 def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    item, failure = record.test_item, record if isinstance(record, TestItemExceptionRecord) else None
+    item = record.test_item
     answers = [each.completion.text for each in completions_of(record.interactions)]
     yield (
         run_id,
@@ -43,8 +46,7 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
         answers[0] if answers else None,
         context_of(item),
-        *((failure.stage, failure.source_uid, failure.error_type) if failure else (None, None, None)),
-        *((failure.message, failure.traceback) if failure else (None, None)),
+        *(getattr(record, name, None) for name in _OF_FAILURE),
         len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,
         record.redacted,
     )
@@ -104,7 +106,9 @@ def _completions(
 def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     for key, interaction, annotated in _completions(run_id, record):
         answer, usage = annotated.completion, (None if key[-1] else interaction.response.usage) or Usage()
+        time = None if key[-1] else interaction.time
         hidden = {TRACE} if trace_of(answer) else set()
+        dumped = answer.model_dump(mode="json", include={"tool_calls", "top_logprobs"})
         yield (
             *key,
             interaction.prompt.source_id,
@@ -114,22 +118,14 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             answer.raw_text,
             answer.truncated_reasoning,
             answer.finish_reason,
-            None
-            if answer.tool_calls is None
-            else [call.model_dump(mode="json") for call in answer.tool_calls],
-            None
-            if answer.top_logprobs is None
-            else [tops.model_dump(mode="json") for tops in answer.top_logprobs],
+            dumped["tool_calls"],
+            dumped["top_logprobs"],
             {name: value for name, value in answer.metadata.items() if name not in hidden} or None,
             usage.input_tokens,
             usage.output_tokens,
             usage.reasoning_tokens,
             usage.cost_usd,
-            *(
-                (_time_of(interaction.time.began), interaction.time.seconds)
-                if interaction.time and not key[-1]
-                else (None, None)
-            ),
+            *((_time_of(time.began), time.seconds) if time else (None, None)),
         )
 
 
@@ -302,3 +298,5 @@ SPANS = RecordTable(
     ),
     rows_of_item=_span_rows,
 )
+
+TABLES_OF_ITEMS = (ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
