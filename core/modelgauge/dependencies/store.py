@@ -6,6 +6,7 @@ Safe for several processes at once. `layout` knows the folders, `request` how da
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 
 from modelgauge.dependencies.layout import DependencyVersions, StoredVersion, content_digest, read_versions
@@ -150,15 +151,7 @@ class DependencyStore:
         """All whole versions in the store, by owner, key and version; their content is not verified."""
         keys = [key for owner in _subfolders(self.directory) for key in _subfolders(owner)]
         found = [version for key in keys for version in read_versions(key)]
-        return sorted(
-            found,
-            key=lambda version: (
-                version.manifest.owner,
-                version.manifest.key,
-                version.manifest.version,
-                version.path,
-            ),
-        )
+        return sorted(found, key=attrgetter("manifest.owner", "manifest.key", "manifest.version", "path"))
 
     def check_names(self, declared: Mapping[str, Collection[str]]) -> None:
         """Refuse overrides and pins for data that no test of a command declares.
