@@ -254,20 +254,11 @@ class Judging:
 def answered(
     members: Sequence[Any], callback: App | None, judging: Judging, at_once: int | None
 ) -> tuple[list[AnsweredCase], list[Metric]]:
-    """The given test cases; with an app, its answers to goldens, see `_answered_goldens`."""
-    if callback is None:
-        return [AnsweredCase(case) for case in members], list(judging.metrics)
-    return _answered_goldens(members, callback, judging, at_once=at_once)
-
-
-def _answered_goldens(
-    goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int | None
-) -> tuple[list[AnsweredCase], list[Metric]]:
-    """Run an app on goldens; blocks, also inside a running event loop.
+    """Return given test cases as they are, or run an app on goldens; blocks, also inside a running event loop.
 
     Args:
-        goldens: of a single turn.
-        callback: the app, decorated with `@observe`.
+        members: test cases; for an app, goldens of a single turn.
+        callback: the app, decorated with `@observe`; None for test cases.
         judging: how it is going to be judged; what can be known of that is checked before the app is used.
         at_once: most uses of the app at once; None for one after the other, plain code in this thread.
 
@@ -279,33 +270,35 @@ def _answered_goldens(
         UsageError: there is no judge, or none of that name.
         RunStoppedError: what it answers could not be recorded.
     """
+    if callback is None:
+        return [AnsweredCase(case) for case in members], list(judging.metrics)
     observation, objects = check_app(callback), judging.objects
+    app = AppCalls(callback, observation, judging.options, judging.check)
 
-    def used(asked: Sequence[Golden]) -> list[AppAnswer]:
+    def used(goldens: Sequence[Golden]) -> list[AppAnswer]:
         RunFolder.create(judging.options.runs).forget_if_empty()  # else its answers would be lost
-        app = AppCalls(callback, observation, judging.options, judging.check)
-        questions = [golden.input for golden in asked]
-        return (
-            [app.here(question) for question in questions] if at_once is None else app.on(questions, at_once)
-        )
+        questions = [golden.input for golden in goldens]
+        if at_once is None:
+            return [app.here(question) for question in questions]
+        return app.on(questions, at_once)
 
     known = [*objects(judging.metrics), *objects(observation.metrics)]
     first: list[AppAnswer] = []
     if known:
         keyed(known)
     else:  # the metrics of functions that the app calls are known once it was used
-        first = used(goldens[:1])
+        first = used(members[:1])
         if any(_is_answer_without_metrics(answer, observation) for answer in first):
             known = objects([DEFAULT_METRIC])
     for metric in known if not judging.skip else ():  # what else the metric needs the app may say
         check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
-    uses = first + used(goldens[len(first) :])
+    uses = first + used(members[len(first) :])
     answers = [answer for answer in uses if answer.error is None]
     whole = objects(metric for answer in answers for metric in answer.trace.root.metrics)
     if not judging.metrics and answers and not any(_metrics_of(answer) for answer in answers):
         whole = objects([DEFAULT_METRIC])
-    answered = [_case_with_answer(golden, used, judging) for golden, used in zip(goldens, uses, strict=True)]
-    return answered, [*judging.metrics, *whole]
+    cases = [_case_with_answer(golden, use, judging) for golden, use in zip(members, uses, strict=True)]
+    return cases, [*judging.metrics, *whole]
 
 
 def _metrics_of(used: AppAnswer) -> list[Any]:
