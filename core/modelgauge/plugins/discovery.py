@@ -28,7 +28,7 @@ from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.plugins import builtin, hookspecs
 from modelgauge.plugins.hookspecs import PROJECT_NAME
 from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
-from modelgauge.plugins.registry import Register, Registry
+from modelgauge.plugins.registry import KIND_WORDS, Register, Registry
 from modelgauge.wording.did_you_mean import did_you_mean, known_names
 
 if TYPE_CHECKING:
@@ -109,18 +109,11 @@ class Plugins:
         self._failed_hooks: set[tuple[str, str]] = set()
         self.watches_items = False
         every: list[Registry] = []
-        self.tests = Registry("test", self._failed_names, every)
-        self.suts = Registry("sut", self._failed_names, every)
-        self.annotators = Registry("annotator", self._failed_names, every)
-        self.metrics = Registry("metric", self._failed_names, every)
+        self.registries = tuple(Registry(kind, self._failed_names, every) for kind in KIND_WORDS)
+        self.tests, self.suts, self.annotators, self.metrics = self.registries
         every += self.registries
         self.manager = _Manager(PROJECT_NAME)
         self.manager.add_hookspecs(hookspecs)
-
-    @property
-    def registries(self) -> tuple[Registry, ...]:
-        """The registry of each kind."""
-        return (self.tests, self.suts, self.annotators, self.metrics)
 
     def of_annotator(self, name: str) -> Registry:
         """The registry, of annotators or of metrics, that has a name, or a name like it."""

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Union
 from urllib.parse import quote, unquote
 
-from modelgauge.config.options import truth
+from modelgauge.config.options import NUMBER, truth
 from modelgauge.errors import InvalidOptionError
 
 # What a value holds as it is, so that URLs and paths stay readable.
@@ -241,17 +241,10 @@ def _convert_scalar(text: str, hint: Any) -> Any:
     return _convert_by_pydantic(text, hint)
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not abs(value) < float("inf"):  # also false of NaN, which equals nothing and has no JSON
-        raise ValueError(text)
-    return value
-
-
 _SCALARS: dict[Any, abc.Callable[[str], Any]] = {
     bool: truth,
     int: int,
-    float: _finite,
+    float: NUMBER.parse,  # no NaN, which equals nothing and has no JSON
     type(None): lambda text: _choose(text.lower(), {"none": None, "null": None}),
     Path: Path,
     PurePath: PurePath,
