@@ -7,6 +7,7 @@ error of one value) it is None, never NaN.
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,8 +18,6 @@ from modelgauge.stats.distributions import binomial_sf, student_t_quantile
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     Labels: TypeAlias = Sequence[Hashable] | NDArray[np.int64]
@@ -199,9 +198,8 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
     share = successes / n
     center = successes + z * z / 2
     half = z * math.sqrt(successes * (1 - share) + z * z / 4)
-    return max(0.0, min((center - half) / (n + z * z), share)), min(
-        1.0, max((center + half) / (n + z * z), share)
-    )
+    low, high = (center - half) / (n + z * z), (center + half) / (n + z * z)
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def is_proportion(values: "NDArray[np.float64]", declared: Interval | None = None) -> bool:
@@ -329,6 +327,16 @@ def _tail(confidence: float) -> float:
     if not 0.0 < confidence < 1.0:
         raise InvalidDataError(f"There is no confidence of {confidence}.", fix="Give 0.95 for 95 %.")
     return (1 - confidence) / 2
+
+
+def halved(
+    inside: float, outside: float, is_inside: Callable[[float], bool], steps: int
+) -> tuple[float, float]:
+    """Bring two numbers together, around the place up to which a condition holds; each step is a bit of it."""
+    for _ in range(steps):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside, outside
 
 
 def power_of_two(largest: float) -> float:

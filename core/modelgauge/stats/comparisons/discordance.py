@@ -11,7 +11,7 @@ import numpy as np
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import binomial_sf
-from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
+from modelgauge.stats.intervals import CONFIDENCE, Interval, halved, normal_quantile
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -95,18 +95,11 @@ def tango_interval(
     found = (only_candidate - only_baseline) / n if n else 0.0
     z = normal_quantile(confidence)
 
-    def end(inside: float, outside: float) -> float:
-        if abs(tango_statistic(only_baseline, only_candidate, n, outside)) <= z:
-            return outside
-        for _ in range(60):  # halving: each step is a bit of the result
-            middle = (inside + outside) / 2
-            if abs(tango_statistic(only_baseline, only_candidate, n, middle)) > z:
-                outside = middle
-            else:
-                inside = middle
-        return inside
+    def holds(difference: float) -> bool:
+        return abs(tango_statistic(only_baseline, only_candidate, n, difference)) <= z
 
-    return end(found, -1.0), end(found, 1.0)
+    low, high = (end if holds(end) else halved(found, end, holds, 60)[0] for end in (-1.0, 1.0))
+    return low, high
 
 
 def tango_statistic(only_baseline: float, only_candidate: float, n: int, difference: float) -> float:

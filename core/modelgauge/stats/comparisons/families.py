@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 from modelgauge.errors import InvalidDataError
@@ -87,7 +88,7 @@ def macro_mean(
             fix="Give numbers from 0 on.",
         )
     z, total = normal_quantile(confidence), math.fsum(shares)
-    value = math.fsum(share * part for share, part in zip(shares, values, strict=True)) / total
+    value = _dot(shares, values) / total
     if len(errors) < len(stderrs):
         return MacroMean(value, None, None)
     stderr = math.hypot(*(share * error for share, error in zip(shares, errors, strict=True))) / total
@@ -119,13 +120,14 @@ def interaction_test(differences: Sequence[float], stderrs: Sequence[float], dfs
     least = min(stderrs)
     weights = [(least / error) ** 2 for error in stderrs]
     total = math.fsum(weights)
-    middle = (
-        math.fsum(weight * difference for weight, difference in zip(weights, differences, strict=True))
-        / total
-    )
+    middle = _dot(weights, differences) / total
     spread = math.fsum(
         ((difference - middle) / error) ** 2 for difference, error in zip(differences, stderrs, strict=True)
     )
     loss = math.fsum((1 - weight / total) ** 2 / df for weight, df in zip(weights, dfs, strict=True))
     f = spread / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * loss)
     return f_sf(f, k - 1, (k * k - 1) / (3 * loss))
+
+
+def _dot(weights: Sequence[float], values: Sequence[float]) -> float:
+    return math.fsum(map(mul, weights, values))

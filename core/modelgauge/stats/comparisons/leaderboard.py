@@ -194,11 +194,7 @@ def _largest_t(
     """The largest t of these pairs (row, column) in each draw, in rising order: (draws,); 0 where all are below."""
     found = np.zeros(draws)
     for row, column in np.argwhere(pairs).tolist():
-        np.maximum(
-            found,
-            drawn[row, column] if row < column else -drawn[column, row],
-            out=found,
-        )
+        np.maximum(found, drawn[row, column] if row < column else -drawn[column, row], out=found)
     return np.sort(found)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.pairs import aligned
-from modelgauge.stats.intervals import CONFIDENCE, Interval, mean_error, normal_quantile
+from modelgauge.stats.intervals import CONFIDENCE, Interval, halved, mean_error, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -100,9 +100,10 @@ def imbens_manski_interval(
             f"Bounds {bounds} with standard errors {stderrs} have no interval.",
             fix="Give finite bounds in rising order, and standard errors above 0.",
         )
-    normal, least, most = NormalDist(), 0.0, normal_quantile(confidence)
-    for _ in range(80):  # halving: each step is a bit of the result
-        c = (least + most) / 2
-        held = normal.cdf(c + (high - low) / largest) - normal.cdf(-c)
-        least, most = (c, most) if held < confidence else (least, c)
-    return low - most * stderrs[0], high + most * stderrs[1]
+    normal = NormalDist()
+
+    def holds_less(c: float) -> bool:
+        return normal.cdf(c + (high - low) / largest) - normal.cdf(-c) < confidence
+
+    _, c = halved(0.0, normal_quantile(confidence), holds_less, 80)
+    return low - c * stderrs[0], high + c * stderrs[1]

@@ -15,6 +15,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_quantile
+from modelgauge.stats.intervals import halved
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -193,11 +194,7 @@ def detectable_effect(power_of: Callable[[float], float], most: float, *, power:
     """
     if power_of(most) < _share(power, "power"):
         return None
-    low, high = 0.0, most
-    for _ in range(50):  # halving: each step is a bit of the result
-        middle = (low + high) / 2
-        low, high = (low, middle) if power_of(middle) >= power else (middle, high)
-    return high
+    return halved(0.0, most, lambda effect: not power_of(effect) >= power, 50)[1]
 
 
 def detectable_difference(
