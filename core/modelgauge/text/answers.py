@@ -43,11 +43,8 @@ def last_number(text: str) -> str | None:
     Args:
         text: a completion, or the part of it in which the answer is looked for (see `text_after`).
     """
-    last = None
-    for found in _NUMBER.finditer(text):
-        if found["name"] is None:
-            last = found
-    return None if last is None else _plain(last)
+    numbers = [found for found in _NUMBER.finditer(text) if found["name"] is None]
+    return _plain(numbers[-1]) if numbers else None
 
 
 def numbers_equal(a: str | None, b: str | None) -> bool:

@@ -86,7 +86,7 @@ def ends(text: str, most: int) -> str:
     """A text, or both its ends, and how much is left out between them."""
     if len(text) <= most:
         return text
-    head, tail = _head(text, most // 2), _tail(text, most // 2)
+    head, tail = _head(text, most // 2), _head(text[::-1], most // 2)[::-1]
     return f"{head} […{counted(len(text) - len(head) - len(tail), 'character')}…] {tail}"
 
 
@@ -94,9 +94,3 @@ def _head(text: str, most: int) -> str:
     head = text[:most]
     whole = head.rstrip(_LETTERS) if text[most] in _LETTERS else head
     return whole if len(head) - len(whole) <= _LONGEST_SECRET else head
-
-
-def _tail(text: str, most: int) -> str:
-    tail = text[len(text) - most :]
-    whole = tail.lstrip(_LETTERS) if text[len(text) - most - 1] in _LETTERS else tail
-    return whole if len(tail) - len(whole) <= _LONGEST_SECRET else tail

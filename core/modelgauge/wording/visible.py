@@ -39,14 +39,10 @@ def _escape(character: str) -> str:
 
 def _joiner(found: re.Match[str]) -> str:
     """Keep a joiner between letters, marks or symbols beyond Latin; elsewhere it only hides, and is escaped."""
-    before, after = (
-        found.string[max(0, found.start() - 1) : found.start()],
-        found.string[found.end() : found.end() + 1],
-    )
-    joins = all(
-        character > "\u02ff" and category(character)[0] in "LMS" for character in (before, after) if character
-    )
-    return found[0] if before and after and joins else _escape(found[0])
+    text, start, end = found.string, found.start(), found.end()
+    around = text[max(0, start - 1) : start] + text[end : end + 1]
+    joins = (character > "\u02ff" and category(character)[0] in "LMS" for character in around)
+    return found[0] if len(around) == 2 and all(joins) else _escape(found[0])
 
 
 def without_password(url: str) -> str:
