@@ -18,7 +18,7 @@ from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.construction import Kind, Registered, Resolved
-from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.discovery import discover
 from modelgauge.plugins.registry import Registry
 from modelgauge.testing import item_checks, object_checks, plugin_checks
 from modelgauge.testing.plugin_checks import Plugin
@@ -27,6 +27,7 @@ from modelgauge.testing.subject import INTERFACES, Subject, attempt
 from modelgauge.wording.phrases import a_thing, capitalized, with_article
 
 _EXAMPLE_MODEL = "example-model"
+_installed_plugins = cache(discover)
 _OF_REQUESTS = ("requests", "cacheable", "deterministic", "distinct", "responses", "calls")
 
 
@@ -180,11 +181,6 @@ def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **
     resolved = Resolved(entry, given.uid)
     subject = Subject(kind, given.uid, resolved, _installed_plugins(), _store(data_dir), **options)
     return Report(given.uid, [Case(rule, subject).finding() for rule in RULES[kind]])
-
-
-@cache
-def _installed_plugins() -> Plugins:
-    return discover()
 
 
 def _store(data_dir: str | Path | None) -> DependencyStore:
