@@ -87,16 +87,10 @@ class Frozen(BaseModel):
         """Show in the signature which fields may be given by position; pydantic writes names only."""
         super().__pydantic_init_subclass__(**kwargs)
         cls._all_fields = set(cls.model_fields)
-        signature = inspect.signature(cls)
-        places = [signature.parameters[name] for name in cls.positional_fields]
-        named = [
-            parameter
-            for name, parameter in signature.parameters.items()
-            if name not in cls.positional_fields and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
-        ]
-        by_position = [
-            parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for parameter in places
-        ]
+        signature, by_both = inspect.signature(cls), inspect.Parameter.POSITIONAL_OR_KEYWORD
+        others = dict(signature.parameters)
+        by_position = [others.pop(name).replace(kind=by_both) for name in cls.positional_fields]
+        named = [parameter for parameter in others.values() if parameter.kind is not parameter.VAR_POSITIONAL]
         cls.__signature__ = signature.replace(parameters=[*by_position, *named])
 
     @classmethod
@@ -121,9 +115,8 @@ class Frozen(BaseModel):
         except ValidationError as error:
             raise explain(error, cls) from None
         lines = strict.errors(include_url=False)
-        (unknown or UnknownFields()).skip(
-            [line["loc"] for line in lines if line["type"] == "extra_forbidden"]
-        )
+        skipped = [line["loc"] for line in lines if line["type"] == "extra_forbidden"]
+        (unknown or UnknownFields()).skip(skipped)
         return value
 
 
@@ -274,10 +267,9 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
 def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: list[str]) -> str:
     """A suggestion for the name of an unknown field, as the beginning of a fix."""
     owners = [owner for owner in _owners(cls, location) if issubclass(owner, Frozen)]
-    meant = next(
-        (owner.meant_by[name] for owner in owners if (name := str(location[-1])) in owner.meant_by), None
-    )
-    return f"Did you mean {meant!r}? " if meant else did_you_mean(str(location[-1]), names)
+    name = str(location[-1])
+    meant = next((owner.meant_by[name] for owner in owners if name in owner.meant_by), None)
+    return f"Did you mean {meant!r}? " if meant else did_you_mean(name, names)
 
 
 def _within(location: tuple[int | str, ...]) -> str:

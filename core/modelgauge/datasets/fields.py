@@ -335,11 +335,7 @@ def names_columns(kind: str) -> Callable[[F], F]:
     def decorated(method: F) -> F:
         called = explains_arguments(method)
         signature = inspect.signature(method)
-        own = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
+        *own, _ = signature.parameters.values()  # without `**columns`
         more = [
             inspect.Parameter(
                 name,

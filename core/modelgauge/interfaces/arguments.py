@@ -30,12 +30,8 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
     suggestion = ""
     if "too many positional" in str(error):
         written: Any = callee.__init__ if isinstance(callee, type) else callee  # type: ignore[misc]  # as it is there
-        parameters = inspect.signature(written).parameters.values()
-        by_position = [
-            parameter.name
-            for parameter in parameters
-            if parameter.kind is BY_NAME[0] and parameter.name in known
-        ]
+        parameters = inspect.signature(written).parameters
+        by_position = [name for name in known if name in parameters and parameters[name].kind is BY_NAME[0]]
         if by_position and len(by_position) < len(known):
             suggestion = f"Name all but {', '.join(by_position)}. "
     return _error(callee, str(error), suggestion, known)

@@ -78,9 +78,8 @@ def observe(
                 fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
             )
         called = shown(name) or str(getattr(target, "__name__", target.__class__.__name__))
-        return _observed(
-            Observation(target, called, shown(type), tuple(metrics or ()), shown_parts(metadata))
-        )
+        kind, kept = shown(type), shown_parts(metadata)
+        return _observed(Observation(target, called, kind, tuple(metrics or ()), kept))
 
     return decorated if function is None else decorated(function)
 
@@ -323,11 +322,8 @@ def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpa
     of_cases = CaseFields.__annotations__
     for name in of_case:
         if name not in of_cases:
-            known = [
-                *(parameter for parameter in inspect.signature(update).parameters if parameter != "of_case"),
-                *of_cases,
-            ]
-            fix = known_names(name, known, "The arguments are")
+            *own, _ = inspect.signature(update).parameters  # without `**of_case`
+            fix = known_names(name, [*own, *of_cases], "The arguments are")
             raise InvalidOptionError(f"There is no argument {name!r}.", fix=fix)
     return current_span()
 

@@ -7,7 +7,6 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -198,9 +197,8 @@ def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Pa
     try:
         # One by one, so that a name known to the type checker only spoils no other parameter.
         names = getattr(inspect.unwrap(function), "__globals__", {})
-        hints = typing.get_type_hints(
-            SimpleNamespace(__annotations__={parameter.name: hint}), names, include_extras=True
-        )
+        holder = SimpleNamespace(__annotations__={parameter.name: hint})
+        hints = typing.get_type_hints(holder, names, include_extras=True)
     except Exception as error:  # noqa: BLE001  annotations are the author's: evaluating them can raise anything
         return Parameter(parameter.name, str, has_default, unresolved=describe(error))
     return Parameter(parameter.name, hints[parameter.name], has_default)
@@ -239,7 +237,11 @@ class _Construction:
         name = join_name(self._resolved.base, {key: self._take(key, options[key]) for key in options})
         self._require_all()
         secrets.require(entry.injections)
-        injected = partial(_injected, secrets=secrets, options=self._named)
+
+        def injected(value: Any) -> Any:
+            is_secret = isinstance(value, InjectSecret)
+            return secrets.get(value.secret_class(), self._named) if is_secret else value
+
         positional = map(injected, [*self._by_position.values(), *self._more])
         named = {key: injected(value) for key, value in self._named.items()}
         try:
@@ -339,7 +341,3 @@ class _Construction:
             raise InvalidOptionError(
                 f"{self._owner} needs {described}.", fix=f"Write {self._resolved.base}?{options}"
             )
-
-
-def _injected(value: Any, secrets: SecretStore, options: Mapping[str, Any]) -> Any:
-    return secrets.get(value.secret_class(), options) if isinstance(value, InjectSecret) else value
