@@ -15,13 +15,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.spans import SPAN, TRACE
-from modelgauge.data.test_cases import (
-    ConversationalGolden,
-    ConversationalTestCase,
-    Golden,
-    LLMTestCase,
-    Turn,
-)
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.errors import MissingParameterError
 from modelgauge.wording.phrases import a_class, a_thing, quoted
 
@@ -207,10 +201,7 @@ _ANSWERER_LACKS = {
     ),
 }
 _NO_OUTPUT = {
-    "app": (
-        "and the app returned None for {case}",
-        "Let the function that is observed return its answer.",
-    ),
+    "app": ("and the app returned None for {case}", "Let the function that is observed return its answer."),
     "part": (
         "and '{origin}' returned None or raised",
         "Let it return what is to be judged, or say it: update_current_span(output=…).",

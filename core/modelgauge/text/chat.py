@@ -42,11 +42,7 @@ def format_chat(
     Raises:
         InvalidDataError: there is no message.
     """
-    labels = {
-        ChatRole.user: user_label,
-        ChatRole.assistant: assistant_label,
-        ChatRole.system: system_label,
-    }
+    labels = {ChatRole.user: user_label, ChatRole.assistant: assistant_label, ChatRole.system: system_label}
     messages = _messages(chat)
     turns = [f"{labels[message.role]}: {message.text}" for message in messages]
     if messages[-1].role is not ChatRole.assistant:

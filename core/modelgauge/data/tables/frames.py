@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TableName = Literal[
-    "runs",
-    "results",
-    "items",
-    "completions",
-    "annotations",
-    "measurements",
-    "repeat_measurements",
-    "spans",
+    "runs", "results", "items", "completions", "annotations", "measurements", "repeat_measurements", "spans"
 ]
 TABLES: dict[str, RecordTable] = {table.name: table for table in (RUNS, RESULTS, *TABLES_OF_ITEMS)}
 """All tables by their names."""

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.intervals import (
-    CONFIDENCE,
-    cluster_codes,
-    mean_error,
-    power_of_two,
-)
+from modelgauge.stats.intervals import CONFIDENCE, cluster_codes, mean_error, power_of_two
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -108,10 +103,7 @@ def compare_systems(
 
 
 def _checked_values(
-    values: "ArrayLike",
-    clusters: "Labels | None",
-    confidence: float,
-    draws: int,
+    values: "ArrayLike", clusters: "Labels | None", confidence: float, draws: int
 ) -> "NDArray[np.float64]":
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or min(array.shape) < 2 or (clusters is not None and len(clusters) != len(array)):
@@ -122,8 +114,7 @@ def _checked_values(
         )
     if not np.isfinite(array).all():
         raise InvalidDataError(
-            "There are values that are not finite.",
-            fix="Leave out items without a value.",
+            "There are values that are not finite.", fix="Leave out items without a value."
         )
     if draws < 1000 or not 0 < confidence < 1:
         raise InvalidDataError(
@@ -141,8 +132,7 @@ def _parts(
     sizes = np.bincount(codes)
     if len(sizes) < 2:
         raise InvalidDataError(
-            "One cluster alone has no standard error.",
-            fix="Give items of two clusters or more.",
+            "One cluster alone has no standard error.", fix="Give items of two clusters or more."
         )
     means = array.mean(axis=0)
     sums = np.zeros((len(sizes), array.shape[1]))
@@ -152,11 +142,7 @@ def _parts(
 
 
 def _drawn_t(
-    parts: "NDArray[np.float64]",
-    df: float,
-    pairs: list[list[int]],
-    draws: int,
-    seed: int,
+    parts: "NDArray[np.float64]", df: float, pairs: list[list[int]], draws: int, seed: int
 ) -> "dict[tuple[int, int], NDArray[np.float32]]":
     """The t of each pair of systems (row, column) in samples of systems that are all alike: (draws,).
 
@@ -187,9 +173,7 @@ def _drawn_t(
 
 
 def _largest_t(
-    drawn: "dict[tuple[int, int], NDArray[np.float32]]",
-    pairs: "NDArray[np.bool_]",
-    draws: int,
+    drawn: "dict[tuple[int, int], NDArray[np.float32]]", pairs: "NDArray[np.bool_]", draws: int
 ) -> "NDArray[np.float64]":
     """The largest t of these pairs (row, column) in each draw, in rising order: (draws,); 0 where all are below."""
     found = np.zeros(draws)
@@ -210,7 +194,5 @@ def _groups(separate: "NDArray[np.bool_]", order: list[int]) -> tuple[tuple[int,
         together = {group for group in groups if {one, other} <= group}
         split = {*groups} - together | {group - {out} for group in together for out in (one, other)}
         groups = [part for part in split if not any(part < another for another in split)]
-    return tuple(
-        tuple(order[rank] for rank in group)
-        for group in sorted(sorted(map(order.index, group)) for group in groups)
-    )
+    placed = sorted(sorted(map(order.index, group)) for group in groups)
+    return tuple(tuple(order[rank] for rank in group) for group in placed)
