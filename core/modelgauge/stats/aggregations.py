@@ -316,11 +316,10 @@ def _bounds(
     low, high = items.ranges.get(name, (-math.inf, math.inf))
     if math.isinf(low) or math.isinf(high):
         return None
-    completed = [
-        values if shares is None else values + shares * (extreme - values) for extreme in (low, high)
-    ]
-    worst, best = (
-        np.append(scores, np.full(missing, end)) for scores, end in zip(completed, (low, high), strict=True)
-    )
+
+    def at(end: float) -> float:
+        completed = values if shares is None else values + shares * (end - values)
+        return aggregate(np.append(completed, np.full(missing, end)))
+
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
-    return min(aggregate(worst), value), max(aggregate(best), value)
+    return min(at(low), value), max(at(high), value)

@@ -96,9 +96,8 @@ def prediction_powered_mean(
     errors = people - weight * scores
     value = weight * float(unlabelled_scores.mean()) + float(errors.mean())
     stderr = math.sqrt(weight**2 * _variance_of_mean(unlabelled_scores) + _variance_of_mean(errors))
-    return CorrectedMean(
-        value, stderr, t_interval(MeanError(value, stderr, n - 1), confidence=confidence), weight
-    )
+    interval = t_interval(MeanError(value, stderr, n - 1), confidence=confidence)
+    return CorrectedMean(value, stderr, interval, weight)
 
 
 def rogan_gladen(

@@ -265,9 +265,8 @@ def cluster_codes(clusters: "Labels") -> "NDArray[np.int64]":
         inverse: NDArray[np.int64] = np.unique(clusters, return_inverse=True)[1]
         return inverse
     codes: dict[Hashable, int] = {}
-    return np.fromiter(
-        (codes.setdefault(label, len(codes)) for label in clusters), np.int64, count=len(clusters)
-    )
+    numbers = (codes.setdefault(label, len(codes)) for label in clusters)
+    return np.fromiter(numbers, np.int64, count=len(clusters))
 
 
 def joined_clusters(*labelings: "Labels | None") -> "NDArray[np.int64] | None":

@@ -70,9 +70,8 @@ class Bca:
         """The normal quantile of the share of resamples below a value; ties, by rounding too, count half."""
         below, upto = np.searchsorted(self._resampled, (value - 1e-12, value + 1e-12))
         least = 1 / (len(self._resampled) + 1)
-        return NormalDist().inv_cdf(
-            min(max(float(below + upto) / (2 * len(self._resampled)), least), 1 - least)
-        )
+        share = float(below + upto) / (2 * len(self._resampled))
+        return NormalDist().inv_cdf(min(max(share, least), 1 - least))
 
 
 def bootstrap_difference(

@@ -66,9 +66,8 @@ def discordance_of(only_baseline: int, only_candidate: int) -> Discordance:
     even = only_baseline == only_candidate
     # Half of the outcome seen: of both sides, which are one where the systems are even.
     p_mid = 1 - (tail - beyond) / 2 if even else tail + beyond
-    return Discordance(
-        only_baseline, only_candidate, 1.0 if even else min(1.0, 2 * tail), p_mid if n else 1.0
-    )
+    p_value = 1.0 if even else min(1.0, 2 * tail)
+    return Discordance(only_baseline, only_candidate, p_value, p_mid if n else 1.0)
 
 
 def tango_interval(

@@ -92,6 +92,5 @@ def equivalence_test(
             student_t_sf((margin + sign * differences.error.mean) / stderr, differences.error.df)
             for sign in (1, -1)
         )
-    return Equivalence(
-        margin, interval and differences.within_range(interval), lower, higher, max(lower, higher)
-    )
+    within = interval and differences.within_range(interval)
+    return Equivalence(margin, within, lower, higher, max(lower, higher))

@@ -67,13 +67,12 @@ def difference_bounds(
         mean_error(np.nan_to_num(after, nan=one) - np.nan_to_num(before, nan=other), clusters)
         for one, other in ((low, high), (high, low))
     )
-    interval = None
+    bounds, interval = (worst.mean, best.mean), None
     if worst.stderr and best.stderr:
-        interval = imbens_manski_interval(
-            (worst.mean, best.mean), (worst.stderr, best.stderr), confidence=confidence
-        )
+        stderrs = worst.stderr, best.stderr
+        interval = imbens_manski_interval(bounds, stderrs, confidence=confidence)
         interval = max(low - high, interval[0]), min(high - low, interval[1])
-    return DifferenceBounds((worst.mean, best.mean), interval)
+    return DifferenceBounds(bounds, interval)
 
 
 def imbens_manski_interval(
