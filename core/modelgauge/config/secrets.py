@@ -280,11 +280,9 @@ class SecretStore:
 
     def missing(self, secrets: Iterable[type[Secret]]) -> list[SecretDescription]:
         """Return the required secrets among these that are found nowhere, each once, in order."""
-        wanted = {
-            secret.description().name: secret for secret in secrets if issubclass(secret, RequiredSecret)
-        }
-        descriptions = (secret.description() for secret in wanted.values())
-        return [description for description in descriptions if self.find(description) is None]
+        required = [secret.description() for secret in secrets if issubclass(secret, RequiredSecret)]
+        by_name = {description.name: description for description in required}
+        return [description for description in by_name.values() if self.find(description) is None]
 
     def redact(self, text: str) -> str:
         """The text without the values that this store has handed out; see `Redactor`."""

@@ -200,9 +200,8 @@ def load_settings(
     if file:
         _check_owner(file, tables, env)
         values["servers"] = _take_servers(file, tables)
-        values["of_plugins"] = _checked_tables(
-            file, "plugin", tables.pop("plugin", {}), "the plugin's settings"
-        )
+        of_plugins = tables.pop("plugin", {})
+        values["of_plugins"] = _checked_tables(file, "plugin", of_plugins, "the plugin's settings")
     of_file = _from_file(file, tables, table) if file else ()
     layers = chain(of_file, _from_environment(env, table, here), _from_options(options, table, here))
     for info, written, source in layers:

@@ -76,9 +76,8 @@ class _Copied(Frozen):
         if not holds_more_than_texts(self):
             return
         try:
-            self.__pydantic_validator__.validate_python(
-                self.model_dump(warnings=False, serialize_as_any=True)
-            )
+            held = self.model_dump(warnings=False, serialize_as_any=True)
+            self.__pydantic_validator__.validate_python(held)
         except ValidationError as error:
             refused = explain(error, type(self))
             raise InvalidDataError(

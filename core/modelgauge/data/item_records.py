@@ -244,6 +244,5 @@ def scored_without_answers(line: bytes, item: TestItem) -> TestItemRecord | None
     """
     if not line.startswith(_SCORED):
         return None
-    return of_valid(
-        TestItemRecord, **{"failed_repeats": (), **from_json(line), "test_item": item, "interactions": ()}
-    )
+    held = {"failed_repeats": (), **from_json(line), "test_item": item, "interactions": ()}
+    return of_valid(TestItemRecord, **held)

@@ -235,9 +235,8 @@ class TestRecord(Frozen):
     def _scored(self) -> str:
         counts = self.counts
         failed = f", {counts.failed:,} failed" if counts.failed else ""
-        return (
-            f"{counts.scored:,} of {counted(counts.items + (counts.not_begun or 0), 'item')} scored{failed}"
-        )
+        items = counted(counts.items + (counts.not_begun or 0), "item")
+        return f"{counts.scored:,} of {items} scored{failed}"
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""

@@ -374,10 +374,8 @@ def reference_to(dataset: EvaluationDataset) -> DatasetReference:
     """What a record says of a data set."""
     name, digest = dataset.name or "dataset", dataset.content_hash
     alias, version = dataset.pulled or (None, None)
-    is_version = version is not None and (alias, version.content_hash) == (name, digest)
-    return DatasetReference(
-        name=name, digest=digest, version=version.number if version and is_version else None
-    )
+    number = version.number if version and (alias, version.content_hash) == (name, digest) else None
+    return DatasetReference(name=name, digest=digest, version=number)
 
 
 def _levels_to_caller() -> int:

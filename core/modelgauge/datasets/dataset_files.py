@@ -60,9 +60,8 @@ class FileForm(NamedTuple):
             InputFileError: it cannot be read.
             InvalidOptionError: nothing can be delimited so.
         """
-        return read_table(
-            file, file_type_of(file), encoding=self.encoding or "utf-8", delimiter=self.delimiter or ","
-        )
+        encoding, delimiter = self.encoding or "utf-8", self.delimiter or ","
+        return read_table(file, file_type_of(file), encoding=encoding, delimiter=delimiter)
 
     def arguments(self, file: FilePath) -> dict[str, Any]:
         """The arguments of `EvaluationDataset.from_file` for this form; cells are only separated in CSV files.
@@ -75,17 +74,13 @@ class FileForm(NamedTuple):
         """
         delimiter = self.delimiter if file_type_of(file) == "csv" else None
         written = {"encoding_type": self.encoding, "delimiter": delimiter}
-        return as_arguments(self.columns) | {
-            name: value for name, value in written.items() if value is not None
-        }
+        given = {name: value for name, value in written.items() if value is not None}
+        return as_arguments(self.columns) | given
 
     def over(self, other: "FileForm") -> "FileForm":
         """Return this form, filled up with what another says."""
-        return FileForm(
-            {**other.columns, **self.columns},
-            self.delimiter or other.delimiter,
-            self.encoding or other.encoding,
-        )
+        delimiter, encoding = self.delimiter or other.delimiter, self.encoding or other.encoding
+        return FileForm({**other.columns, **self.columns}, delimiter, encoding)
 
 
 _HOW_TO_WRITE = {

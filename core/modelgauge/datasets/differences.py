@@ -196,12 +196,8 @@ class SavedGoldens:
             case: a test case, or a golden.
         """
         asked = set(_asked_first(case))
-        found = map(self._known, tuple(PULLED))
-        return [
-            version.reference
-            for version in found
-            if version.reference.version and not version.questions.isdisjoint(asked)
-        ]
+        saved = [known for known in map(self._known, tuple(PULLED)) if known.reference.version]
+        return [known.reference for known in saved if not known.questions.isdisjoint(asked)]
 
     def _known(self, dataset: Any) -> "_Known":
         _, version = dataset.pulled

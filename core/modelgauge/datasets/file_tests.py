@@ -106,14 +106,10 @@ def inherited(
     """
     if not columns:
         return {}, {}
-    there = form.table(file).columns
+    there = set(form.table(file).columns)
     kept = {field: column for field, column in columns.items() if column in there}
-    lacking = {
-        field: column
-        for field, column in columns.items()
-        if field not in kept and not set(names_of(field)) & set(there)
-    }
-    return kept, lacking
+    rest = {field: column for field, column in columns.items() if column not in there}
+    return kept, {field: column for field, column in rest.items() if there.isdisjoint(names_of(field))}
 
 
 def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:

@@ -203,9 +203,8 @@ class Reading:
             self.members.append(made)
             return
         self.unread += 1
-        self.problems += (
-            [row.problem] if row.problem else [self._problem(row, *refusal) for refusal in refused]
-        )
+        self.problems += [row.problem] if row.problem else []
+        self.problems += [self._problem(row, *refusal) for refusal in refused]
 
     def _problem(self, row: SourceRow, column: str | None, problem: str, fix: str) -> InputFileError:
         where = row.place if column is None else f"{row.place}, column {column!r}"
@@ -239,9 +238,8 @@ class Reading:
             refused += self._refusals_of(lines)
             return None
         skipped = [line["loc"] for line in lines if line["input"] is not None]
-        self._skipped |= dict.fromkeys(
-            ".".join(part for part in loc if isinstance(part, str)) for loc in skipped
-        )
+        names = (".".join(part for part in loc if isinstance(part, str)) for loc in skipped)
+        self._skipped |= dict.fromkeys(names)
         return self._kind.model_validate(data, extra="ignore")
 
     def _value(self, field: str, column: str, value: Any) -> Any:

@@ -274,8 +274,5 @@ def restored(
     earlier, rows = store.rows(alias, number)
     latest = store.versions(alias)[-1]
     message = message or f"Version {number} again"
-    return store.add(
-        alias,
-        rows,
-        earlier.replaced(parent=latest.number, author=author, message=message, time=datetime.now(UTC)),
-    )
+    made = earlier.replaced(parent=latest.number, author=author, message=message, time=datetime.now(UTC))
+    return store.add(alias, rows, made)

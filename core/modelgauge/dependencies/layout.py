@@ -100,11 +100,8 @@ class DependencyVersions:
 
     def newest(self, source: str, steps: UnpackSteps) -> StoredVersion | None:
         """The version from this source, after these steps, that was stored last."""
-        found = [
-            stored
-            for stored in read_versions(self.folder)
-            if self._owns(stored, steps) and source in stored.manifest.sources
-        ]
+        own = [stored for stored in read_versions(self.folder) if self._owns(stored, steps)]
+        found = [stored for stored in own if source in stored.manifest.sources]
         return max(found, key=lambda stored: (stored.folder / _MANIFEST).stat().st_mtime_ns, default=None)
 
     @contextmanager

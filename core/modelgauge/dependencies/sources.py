@@ -23,6 +23,7 @@ from modelgauge.dependencies.unpack import Archive, Compression, UnpackSteps
 from modelgauge.errors import DefinitionError, DependencyMissingError
 from modelgauge.wording.did_you_mean import did_you_mean
 
+_PLAIN = (str, int, float, Path)
 _ALIASES = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "tgz": "tar", "tar.gz": "tar", "targz": "tar"}
 
 
@@ -118,12 +119,9 @@ class ExternalData(ABC):
 
     def __repr__(self) -> str:
         # Plain values only: a client object's address would make every process see another source.
-        plain = [
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if isinstance(value, str | int | float | Path)
-        ]
-        return f"{type(self).__name__}({', '.join(plain)})"
+        plain = {name: value for name, value in vars(self).items() if isinstance(value, _PLAIN)}
+        arguments = ", ".join(f"{name}={value!r}" for name, value in plain.items())
+        return f"{type(self).__name__}({arguments})"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)

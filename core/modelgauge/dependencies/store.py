@@ -115,9 +115,8 @@ class DependencyStore:
             request = self._request(owner_uid, key, data)
             override = self._override(owner_uid, key)
             with _disk_errors(request):
-                problems.append(
-                    request.absence() if override is None else _override_problem(request, override)
-                )
+                problem = request.absence() if override is None else _override_problem(request, override)
+                problems.append(problem)
         return [str(problem) for problem in problems if problem is not None]
 
     def add(self, owner_uid: str, key: str, data: ExternalData, file: Path) -> ResolvedDependency:

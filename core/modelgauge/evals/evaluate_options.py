@@ -176,11 +176,10 @@ class TestRunOptions:
 
     def command_line(self) -> list[str] | None:
         """The command line of `modelgauge test run`; None if pytest was called directly."""
-        return (
-            None
-            if self.command_file is None
-            else json.loads(Path(self.command_file).read_text(encoding="utf-8"))
-        )
+        if self.command_file is None:
+            return None
+        command: list[str] = json.loads(Path(self.command_file).read_text(encoding="utf-8"))
+        return command
 
     def recorded(self) -> dict[str, Any]:
         """The options that a manifest records."""

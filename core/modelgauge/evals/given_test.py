@@ -122,10 +122,8 @@ class GivenTest(JudgedTest):
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
         # Those of apps fail one by one.
-        at_once = (
-            () if fail_one_by_one else [answered for answered in self.answered if answered.trace is None]
-        )
-        for case in (answered.case for answered in at_once):
+        given = [answered.case for answered in self.answered if answered.trace is None]
+        for case in () if fail_one_by_one else given:
             judges = [self.metrics[key] for key in self._of_cases]
             if self._skip:
                 judges = [metric for metric in judges if _judges(metric, case)]

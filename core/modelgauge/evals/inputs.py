@@ -147,14 +147,10 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
     most = options.max_test_items
     if most is None or most >= len(members):
         return list(members)
-    items = (
-        TestItem(PromptWithContext(prompt_of(member)), id=item_id)
-        for member, item_id in zip(members, item_ids(members), strict=True)
-    )
-    return [
-        members[item.index]
-        for item in sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
-    ]
+    asked = (PromptWithContext(prompt_of(member)) for member in members)
+    items = (TestItem(prompt, id=item_id) for prompt, item_id in zip(asked, item_ids(members), strict=True))
+    chosen = sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
+    return [members[item.index] for item in chosen]
 
 
 # --- hyperparameters: what the app was set to (model, prompt template, chunk size) -----------------------

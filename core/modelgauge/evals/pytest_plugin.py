@@ -73,9 +73,7 @@ class _OpenSession:
             os.environ[VARIABLE] = json.dumps(where)
         self.where: dict[str, Any] = json.loads(os.environ[VARIABLE])
         of_worker = getattr(config, "workerinput", {}).get("mainargv")
-        self.args = [
-            str(argument) for argument in (of_worker[1:] if of_worker else config.invocation_params.args)
-        ]
+        self.args = [*map(str, of_worker[1:] if of_worker else config.invocation_params.args)]
         self.used: Session | None = None
         self.interrupted = False
         self.failure = ""

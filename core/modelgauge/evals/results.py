@@ -138,14 +138,12 @@ class EvaluationResult:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the results of the metrics, and why cases did not pass."""
-        failed = [
-            (result.name, " ".join(result.failures)) for result in self.test_results if not result.success
-        ]
+        not_passed = [result for result in self.test_results if not result.success]
+        failed = [(result.name, " ".join(result.failures)) for result in not_passed]
         left_out = len(failed) - _MOST_FAILED
         cases = html_table("Not passed", ("Test case", "Why"), failed[:_MOST_FAILED], left_out=left_out)
-        return Results(self.record.result)._repr_html_(self._summary(), [self.shown_by]) + (
-            cases if failed else ""
-        )
+        results = Results(self.record.result)._repr_html_(self._summary(), [self.shown_by])
+        return results + cases if failed else results
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.test_results)

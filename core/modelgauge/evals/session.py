@@ -244,13 +244,9 @@ class Session:
         self._say("hyperparameters", logged_hyperparameters())
         for version in self._saved_goldens.versions_of(test.answered[0].case):
             self._say("data_set", version.model_dump())
-        judging = Job(
-            work=work,
-            item=item.replaced(id=begun.item_id),
-            options=runner.options,
-            named=begun.named,
-        )
-        judged = self._loop_here().judge(judging)
+        item = item.replaced(id=begun.item_id)
+        job = Job(work=work, item=item, options=runner.options, named=begun.named)
+        judged = self._loop_here().judge(job)
         result = test_result(test, judged.record)
         with self._lock:
             self._seconds += monotonic() - began

@@ -198,9 +198,8 @@ class SessionLoop:
         try:
             worker = await board.worker(job.work, self._tally)
             record = await worker.process(0, job.item)
-            written, line = line_of(
-                job.named(record), job.work.test.uid, job.options.redactor.redact_json_text
-            )
+            redact = job.options.redactor.redact_json_text
+            written, line = line_of(job.named(record), job.work.test.uid, redact)
             if board.services.writer.is_busy:
                 await board.services.writer.drained()
             self._check_disk()

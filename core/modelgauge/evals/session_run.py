@@ -251,9 +251,8 @@ class SessionRun:
         """
         uid = self._options.identifier or PYTEST
         made = {"uid": uid, "class_name": PYTEST, "cache_version": 0, "arguments": {}, "opaque": []}
-        thresholds = {
-            name: Threshold.load(threshold) for name, threshold in cases.declared("thresholds").items()
-        }
+        declared = cases.declared("thresholds")
+        thresholds = {name: Threshold.load(threshold) for name, threshold in declared.items()}
         judged_by = cases.manifest()
         return TestRecord(
             schema_version=SCHEMA_VERSION,

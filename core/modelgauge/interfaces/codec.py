@@ -223,9 +223,8 @@ def _generic_argument(cls: type) -> Any:
             return arguments[position] if arguments else None
         found = _generic_argument(origin) if isinstance(origin, type) else None
         if isinstance(found, TypeVar):
-            found = dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False)).get(
-                found, found
-            )
+            given = dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False))
+            found = given.get(found, found)
         if found is not None:
             return found
     return None

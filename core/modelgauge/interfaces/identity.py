@@ -118,16 +118,9 @@ class Identified:
         Args:
             asked: the SUTs that a judge asks, by its own names; its answers depend on theirs.
         """
-        made = self.initialization
-        arguments = {
-            name: value for name, value in made.arguments.items() if name not in self.identity_excludes
-        }
-        parts = [
-            _without_options(made.uid, self.identity_excludes),
-            made.class_name,
-            made.cache_version,
-            arguments,
-        ]
+        made, excluded = self.initialization, self.identity_excludes
+        arguments = {name: value for name, value in made.arguments.items() if name not in excluded}
+        parts = [_without_options(made.uid, excluded), made.class_name, made.cache_version, arguments]
         return {"made": parts, "with": {name: sut.identity() for name, sut in (asked or {}).items()}}
 
     def why_uncacheable(self, asked: "Mapping[str, Identified] | None" = None) -> str | None:

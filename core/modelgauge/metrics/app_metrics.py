@@ -86,10 +86,8 @@ class JsonCorrectnessMetric(Metric):
             except ValidationError as error:
                 return f"The output does not fit the schema: {problems_of(error, 'the whole', 5)}."
         if self._validator is not None:
-            errors = [
-                f"{violation.json_path}: {violation.message}"
-                for violation in self._validator.iter_errors(value)
-            ]
+            violations = self._validator.iter_errors(value)
+            errors = [f"{violation.json_path}: {violation.message}" for violation in violations]
             if errors:
                 return f"The output does not fit the schema: {'; '.join(errors[:5])}."
         return None

@@ -171,9 +171,8 @@ def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
         grades: those that can be given, in ascending order.
         reasons: whether the judge shall say why.
     """
-    model = create_model(
-        "Points", __base__=Points, score=(Annotated[_Whole, AfterValidator(_one_of(grades))], ...)
-    )
+    grade: Any = Annotated[_Whole, AfterValidator(_one_of(grades))]
+    model = create_model("Points", __base__=Points, score=(grade, ...))
     example = f'{{"score": NUMBER{_REASON if reasons else ""}}}'
     return Shape(
         model,

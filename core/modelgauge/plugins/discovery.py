@@ -212,9 +212,8 @@ class Plugins:
         """Record that a plugin could not be loaded, and why."""
         self._failed_names.append(name)
         seconds = time.perf_counter() - started
-        self.failures.append(
-            PluginFailure(name, distribution, _cause(error), _formatted(error), seconds, version)
-        )
+        failure = PluginFailure(name, distribution, _cause(error), _formatted(error), seconds, version)
+        self.failures.append(failure)
 
     def _register(self, plugin: object, registered_name: str) -> None:
         try:

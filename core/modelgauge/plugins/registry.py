@@ -215,11 +215,8 @@ class Registry:
     @property
     def conflicts(self) -> dict[str, list[str]]:
         """The distributions by name, for each name that several distributions claim."""
-        return {
-            claims[0].label: [entry.owner for entry in claims]
-            for _, claims in sorted(self._claims.items())
-            if len(claims) > 1
-        }
+        disputed = [claims for _, claims in sorted(self._claims.items()) if len(claims) > 1]
+        return {claims[0].label: [entry.owner for entry in claims] for claims in disputed}
 
     def resolve(self, name: str) -> Resolved:
         """Find a name: as an exact uid, else as `provider/model`. Imports nothing.

@@ -171,11 +171,8 @@ class Resolver:
         resolved_tests = dict(resolve_each(self.plugins().tests, tests, failures))
         resolved_suts = [resolved for _, resolved in resolve_each(self.plugins().suts, suts, failures)]
         raise_together(failures)
-        injections = [
-            injection
-            for resolved in (*resolved_suts, *resolved_tests.values())
-            for injection in resolved.entry.injections
-        ]
+        entries = [resolved.entry for resolved in (*resolved_suts, *resolved_tests.values())]
+        injections = [injection for entry in entries for injection in entry.injections]
         made_tests: list[PromptResponseTest] = []
         for test in tests:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []

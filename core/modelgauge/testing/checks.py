@@ -95,11 +95,8 @@ def conformance(
 
     @cache  # one process for all tests of the plugin
     def items_elsewhere() -> dict[str, Any]:
-        found = [
-            (subject.name, attempt(partial(getattr, subject, "data")).value)
-            for subject in subjects
-            if subject.kind == "test"
-        ]
+        tests = [subject for subject in subjects if subject.kind == "test"]
+        found = [(test.name, attempt(partial(getattr, test, "data")).value) for test in tests]
         return plugin.items_elsewhere({name: data.value for name, data in found if data and not data.error})
 
     make = partial(

@@ -78,9 +78,8 @@ class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
         completion = reply if isinstance(reply, SUTCompletion) else SUTCompletion(reply)
         asked = request.options
         if asked.top_logprobs and completion.top_logprobs is None:
-            completion = completion.model_copy(
-                update={"top_logprobs": _made_up_logprobs(completion.text, asked.top_logprobs)}
-            )
+            made_up = _made_up_logprobs(completion.text, asked.top_logprobs)
+            completion = completion.replaced(top_logprobs=made_up)
         return SUTResponse(completions=(completion,) * (asked.num_completions or 1))
 
     def translate_response(self, request: TextPrompt | ChatPrompt, response: SUTResponse) -> SUTResponse:

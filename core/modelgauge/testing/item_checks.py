@@ -243,9 +243,8 @@ def _trial(subject: Subject) -> _Trial:
     # SUTs that do not know `num_completions` give one completion, however many were asked for.
     replies["a single completion"] = SUTResponse(completions=(SUTCompletion(plain),))
     annotators = _annotators(subject)
-    declared = {
-        name: bounds for name, bounds in subject.object.measurement_ranges.items() if _is_range(bounds)
-    }
+    ranges = subject.object.measurement_ranges
+    declared = {name: bounds for name, bounds in ranges.items() if _is_range(bounds)}
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, caching=False)
 

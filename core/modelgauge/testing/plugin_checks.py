@@ -171,11 +171,8 @@ class Plugin:
 
 def _matching(name: str, installed: Sequence[PluginEntryPoint]) -> list[PluginEntryPoint]:
     wanted = canonical_distribution(name)
-    owners = [
-        entry_point.distribution
-        for entry_point in installed
-        if canonical_distribution(entry_point.distribution) == wanted
-    ]
+    distributions = [entry_point.distribution for entry_point in installed]
+    owners = [owner for owner in distributions if canonical_distribution(owner) == wanted]
     owners += [entry_point.distribution for entry_point in installed if entry_point.name == name]
     if not owners:
         known = dict.fromkeys(

@@ -228,10 +228,8 @@ class Subject:
         target, error = self.target
         if error is not None:
             refused = _definition_error(error)
-            yield (
-                "class" if refused is None else "methods",
-                _problem_of(refused or error, "Correct the target."),
-            )
+            stage = "class" if refused is None else "methods"
+            yield stage, _problem_of(refused or error, "Correct the target.")
         if isinstance(target, type):
             yield from _defects_of_class(target, self.interface)
         fix = "Write def __init__(self, uid: str, …), and call super().__init__(uid)."

@@ -133,16 +133,12 @@ def boxed(text: str) -> str | None:
     complete: that was an intermediate result. The convention of MATH (Hendrycks et al. 2021,
     https://arxiv.org/abs/2103.03874).
     """
-    last = None
-    for last in _BOX.finditer(text):  # noqa: B007 - the loop is for its last value
-        pass
-    if last is None:
-        return None
+    boxes = [*_BOX.finditer(text)]
     depth = 1
-    for brace in _BRACE.finditer(text, last.end()):
+    for brace in _BRACE.finditer(text, boxes[-1].end()) if boxes else ():
         depth += {"{": 1, "}": -1}.get(brace[0], 0)  # an escaped brace is content
         if depth == 0:
-            return text[last.end() : brace.start()].strip()
+            return text[boxes[-1].end() : brace.start()].strip()
     return None
 
 

@@ -7,6 +7,7 @@ from a seed and is the same on every machine and in every process.
 import random
 import string
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -179,11 +180,10 @@ def few_shot_prompt(
             f"{counted(k, 'example is', 'examples are')} asked for; the pool has {len(shots)} other than the question.",
             fix=f"Give more examples, or k = {len(shots)} at most.",
         )
+    written = partial(format_question, style=style, heading=heading, suffix=suffix)
     parts = [instruction] if instruction else []
-    parts += [
-        format_question(shot, style=style, heading=heading, suffix=suffix, with_answer=True) for shot in shots
-    ]
-    return "\n\n".join([*parts, format_question(question, style=style, heading=heading, suffix=suffix)])
+    parts += [written(shot, with_answer=True) for shot in shots]
+    return "\n\n".join([*parts, written(question)])
 
 
 def _permutation(pool: Sequence[MultipleChoiceQuestion], seed: int) -> Iterator[MultipleChoiceQuestion]:
