@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeAlias
 
-from modelgauge.config.options import is_number
 from modelgauge.errors import DefinitionError, UnsafeArchiveError
 
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file: devices, with any extension.
@@ -133,10 +132,14 @@ class DownloadLimits:
         at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
         for name, least in at_least.items():
             value = getattr(self, name)
-            if not is_number(value) or not value >= least:
-                what = "too small" if is_number(value) else "no number"
+            if not _is_number(value) or not value >= least:
+                what = "too small" if _is_number(value) else "no number"
                 fix = f"Give at least {least:g}."
                 raise DefinitionError(f"DownloadLimits({name}={value!r}) is {what}.", fix=fix)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class UnpackLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not is_number(value) or not value > 0:
+            if not _is_number(value) or not value > 0:
                 raise DefinitionError(
                     f"UnpackLimits({field.name}={value!r}) is not a positive number.",
                     fix=f"Give a number above 0, or leave {field.name} out for {field.default!r}.",
