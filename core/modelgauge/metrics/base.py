@@ -191,7 +191,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         for name, value in zip(_SETTINGS, given, strict=True):
             is_default = value is (... if name == "threshold" else None)
             if not is_default and passed is not None and name not in passed:
-                # What a subclass declares goes before what the constructor that it inherits has as a default.
+                # It is the default of a subclass's constructor: `def __init__(self, uid, threshold=0.7)`. What a class
+                # below that one declares goes before it: `threshold = 0.9`.
                 first = next(base for base in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(base)))
                 is_default = "__init__" not in vars(first)
             # Of the class, since a judge that is a function would be a method of the object.
@@ -203,19 +204,19 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
             fields = cls.test_case_type.model_fields
             check_names(cls.__qualname__, "required_params", cls.required_params, fields)
-        own = cls.__dict__.get("score")
-        bases = cls.__mro__[1 : cls.__mro__.index(Metric)]
-        if any(
-            name in vars(cls) and any(name in vars(base) for base in bases) for name in ("score", "procedure")
-        ):
+        own = vars(cls)
+        inherited = {name for base in cls.__mro__[1 : cls.__mro__.index(Metric)] for name in vars(base)}
+        if any(name in own and name in inherited for name in ("score", "procedure")):
+            # What a base says of its scores may be wrong of those of another method.
             for name, value in (("score_range", None), ("asks_nobody", False)):
-                if name not in cls.__dict__:
+                if name not in own:
                     setattr(cls, name, value)
-        if inspect.isfunction(own):
-            cls.score = ScoreMethod(own)  # type: ignore[assignment, method-assign]  # it is one still
-        if own is not None and "annotate" not in cls.__dict__:
-            is_async = inspect.iscoroutinefunction(own)
-            cls.annotate = cls._annotate_async if is_async else cls._annotate_plain  # type: ignore[assignment, method-assign]  # by what `score` is
+        score = own.get("score")
+        if score is not None and "annotate" not in own:
+            is_async = inspect.iscoroutinefunction(score)
+            cls.annotate = cls._annotate_async if is_async else cls._annotate_plain  # type: ignore[assignment, method-assign]  # the table above `_annotate_plain`
+        if inspect.isfunction(score):
+            cls.score = ScoreMethod(score)  # type: ignore[assignment, method-assign]  # it is one still
 
     @classmethod
     def default_uid(cls) -> str:
@@ -332,6 +333,13 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             raise without_judge(type(self))
         return self.answering_judge
 
+    # `annotate` is one of the next three, by what `score` is:
+    #
+    # `score`                                       `annotate`            how the engine calls it      chosen for
+    # `def`                                         `_annotate_plain`     in a thread                  the class
+    # `async def`                                   `_annotate_async`     in a task of the loop        the class
+    # `async def` that never waits, and no judges   `_annotate_at_once`   in the loop, without a task  the object
+
     def _annotate_plain(self, request: TestCase) -> Score | Awaitable[Score]:
         made = self.score(own_case(request))
         return self._await_score(made) if inspect.isawaitable(made) else self._as_score(made)
@@ -376,10 +384,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
         self._judges = () if self.asks_nobody else judges_of(self.model, self.name)
-        if (
-            not self._judges
-            and type(self).annotate is Metric._annotate_async
-            and never_waits(type(self).score)
-        ):
-            setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  which costs no task
+        is_async = type(self).annotate is Metric._annotate_async
+        if is_async and not self._judges and never_waits(type(self).score):
+            setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  the table above `_annotate_plain`
         self._is_sealed = True
