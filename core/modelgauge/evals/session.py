@@ -170,7 +170,7 @@ class Session:
     @property
     def folder(self) -> Path:
         """Where this process leaves the cases of the session."""
-        return self._run.place
+        return self._run.own_folder
 
     # --- cases -------------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class Session:
             "directions": test.measurement_directions,
         }
         self._keep(begun, judged.line, Shown.of(result), declared, notes)
-        self._observers.item_finished(self._run.folder.run_id, judged.written)
+        self._observers.item_finished(self._run.run_folder.run_id, judged.written)
         return result
 
     def _loop_here(self) -> SessionLoop:
@@ -331,14 +331,14 @@ class Session:
         for case in cases.listed:
             case.test = self._secrets.redact(case.test)
         self.summary = self._run.finish(cases, notes, collected)
-        ended = recorded_run(self._run.folder)
+        ended = recorded_run(self._run.run_folder)
         wanted = [ended] if self._settings.report and collected is None else []
         problems = [*reports.write_reports(wanted, redact=self._secrets.redact), *self._tell(ended.record)]
-        page = self._run.folder.path / REPORT
+        page = self._run.run_folder.path / REPORT
         self.summary += f"\n{place_of('Page', page)}" if page.exists() else ""
         self.summary += "".join(f"\nWarning: {problem}" for problem in problems)
         if self.options.folder_file is not None:
-            Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
+            Path(self.options.folder_file).write_text(str(self._run.run_folder.path), encoding="utf-8")
 
     def _tell(self, record: TestRecord) -> Iterator[str]:
         """Tell plugins that the session is over, and say what went wrong in them."""

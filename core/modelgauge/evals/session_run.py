@@ -3,6 +3,17 @@ cases that were judged.
 
 All processes of the session append whole lines to one journal, in turns; beside it each keeps a log of its own, in
 `cases/`, of what the records do not say. The process that began the session makes the run's record of them.
+
+    run_data/runs/RUN_ID/       the run's folder, made by the first process that has a case; all know its RUN_ID
+        items.jsonl             the journal
+        cases/PID.jsonl         the log of each process
+        .turn                   locked by the process that appends to the journal
+    TEMP/modelgauge-PID-HEX/    the session's folder, of which all know the path; workers of pytest-xdist make it
+        run-PID                 the note of each process: the path of its run's folder
+        items.jsonl, cases/     of processes that could not make the run's folder
+        unrepeated.txt          the pytest plugin's
+
+The notes name several folders where a fixture has set another data folder in one of the processes.
 """
 
 import errno
@@ -55,8 +66,8 @@ LOGS = "cases"
 """In the folder of the run, until the session ends: what each process says of its cases."""
 
 _PATIENCE = 60.0  # seconds that a turn at the journal is waited for: a process may be stopped in its own
-_TURN = ".turn"  # locked while a process appends to the journal
-_RUN = "run-"  # in the folder that all processes of a session know: in whose run a process leaves its cases
+_TURN = ".turn"
+_NOTE = "run-"
 
 
 class SharedJournal:
@@ -106,7 +117,7 @@ class SessionRun:
     """The run of a session, as each of its processes knows it.
 
     Args:
-        where: the session's: `begun` and `mark` name the run; `folder` takes its cases where the run's cannot be made.
+        where: of the session: `begun` and `mark` name the run, and `folder` is the session's folder.
         runs: where the folders of runs are.
         options: of `modelgauge test run`.
         command: the command line.
@@ -123,8 +134,8 @@ class SessionRun:
     ) -> None:
         began = datetime.fromtimestamp(where["begun"], UTC)
         self._began = began.isoformat(timespec="seconds")
-        self.folder = RunFolder(runs / new_id(began, where["mark"]))
-        self._shared = Path(where["folder"])
+        self.run_folder = RunFolder(runs / new_id(began, where["mark"]))
+        self._session_folder = Path(where["folder"])
         self._options, self._command, self._redact = options, command, redact
         self._journal: SharedJournal | None = None
         self._log: IO[bytes] | None = None
@@ -132,9 +143,9 @@ class SessionRun:
         self._lock = threading.RLock()
 
     @property
-    def place(self) -> Path:
+    def own_folder(self) -> Path:
         """Where this process leaves its cases."""
-        return self.folder.path if self.folder.path.is_dir() else self._shared
+        return self.run_folder.path if self.run_folder.path.is_dir() else self._session_folder
 
     def journal(self) -> SharedJournal:
         """The journal in the folder of the run, which is made here; if that fails, the end of the session says why."""
@@ -143,26 +154,26 @@ class SessionRun:
                 try:
                     self._make()
                 except (OSError, RunStoppedError):
-                    self.folder.forget_if_empty()
-                (self.place / LOGS).mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._log = opened(self.place / LOGS / f"{os.getpid()}.jsonl", "ab")
-                self._journal = SharedJournal(self.place / JOURNAL)
+                    self.run_folder.forget_if_empty()
+                (self.own_folder / LOGS).mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._log = opened(self.own_folder / LOGS / f"{os.getpid()}.jsonl", "ab")
+                self._journal = SharedJournal(self.own_folder / JOURNAL)
             return self._journal
 
     def _make(self) -> None:
-        runs = self.folder.path.parent
+        runs = self.run_folder.path.parent
         self._made_above = [path for path in (runs, runs.parent) if not path.exists()]
         runs.mkdir(parents=True, exist_ok=True)
         try:
-            self.folder.path.mkdir()
+            self.run_folder.path.mkdir()
         except FileExistsError:  # another process of the session was the first
             pass
         else:
             record = self._record(Cases.of((), ()), ranges={})
-            self.folder.write_manifest(self._manifest(record), self._redact)
-        if self._shared.is_dir():
-            left = self._shared / f"{_RUN}{os.getpid()}"
-            left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
+            self.run_folder.write_manifest(self._manifest(record), self._redact)
+        if self._session_folder.is_dir():
+            note = self._session_folder / f"{_NOTE}{os.getpid()}"
+            note.write_text(str(self.run_folder.path.resolve()), encoding="utf-8")
 
     def log(self, **event: Any) -> None:
         """Add an event to the log of this process: JSON values and models."""
@@ -181,28 +192,30 @@ class SessionRun:
             RunStoppedError: it is.
         """
         own = [] if self._journal is None else [self._journal.path]
-        for journal in [*own, *(folder / JOURNAL for folder in self._folders())]:
+        for journal in [*own, *(folder / JOURNAL for folder in self._noted_folders())]:
             if not journal.parent.is_dir():
                 raise refused(journal, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
-    def _folders(self) -> list[Path]:
-        """The folders of the run, as the processes of the session know them."""
-        return [Path(file.read_text(encoding="utf-8")) for file in sorted(self._shared.glob(f"{_RUN}*"))]
+    def _noted_folders(self) -> list[Path]:
+        """The folders of the run that the notes of the processes name."""
+        notes = sorted(self._session_folder.glob(f"{_NOTE}*"))
+        return [Path(note.read_text(encoding="utf-8")) for note in notes]
 
-    def places(self) -> list[Path]:
-        """Where any process of the session can have left cases: a fixture may have set the data folder in some."""
-        return list(dict.fromkeys([self.folder.path.resolve(), *self._folders(), self._shared]))
+    def folders_with_cases(self) -> list[Path]:
+        """Where any process of the session can have left cases."""
+        own = self.run_folder.path.resolve()
+        return list(dict.fromkeys([own, *self._noted_folders(), self._session_folder]))
 
     def events(self) -> Iterator[dict[str, Any]]:
         """All events of all processes, those of each in their order; a torn last line is dropped."""
-        for place in self.places():
-            for file in sorted((place / LOGS).glob("*.jsonl")):
+        for folder in self.folders_with_cases():
+            for file in sorted((folder / LOGS).glob("*.jsonl")):
                 yield from map(json.loads, whole_lines(file))
 
     def items(self) -> Iterator[ItemRecord]:
         """The records of the cases of all processes."""
-        for place in self.places():
-            yield from RunFolder(place).items()
+        for folder in self.folders_with_cases():
+            yield from RunFolder(folder).items()
 
     def finish(self, cases: Cases, notes: Iterable[str], collected: int | None) -> str:
         """Make one run of all cases.
@@ -220,8 +233,8 @@ class SessionRun:
             RunStoppedError: the disk refuses.
         """
         self.close()
-        if not self.folder.path.is_dir():
-            self.folder = RunFolder.create(self.folder.path.parent)
+        if not self.run_folder.path.is_dir():
+            self.run_folder = RunFolder.create(self.run_folder.path.parent)
         items, number = list(cases.items()), len(cases.by_id())
         ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
         index = self._write_journal(items, ranges)
@@ -234,13 +247,13 @@ class SessionRun:
             ranges=recorded_ranges(index.columns.ranges()),
             notes=tuple(dict.fromkeys([*cases.notes, *notes, *_interrupted(cases, collected)])),
         )
-        self.folder.write_manifest({**self._manifest(record), **cases.manifest()}, self._redact)
-        write_atomically(self.folder.totals, cases.used.model_dump_json() + "\n")
-        self.folder.write_record(record, self._redact)
+        self.run_folder.write_manifest({**self._manifest(record), **cases.manifest()}, self._redact)
+        write_atomically(self.run_folder.totals, cases.used.model_dump_json() + "\n")
+        self.run_folder.write_record(record, self._redact)
         self._remove_logs()
         shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
-        written = self.folder.read_record().notes  # without secrets
-        return rendered(shown, self.folder.path, self._options.display, written, cases=number)
+        written = self.run_folder.read_record().notes  # without secrets
+        return rendered(shown, self.run_folder.path, self._options.display, written, cases=number)
 
     def _record(self, cases: Cases, **facts: Any) -> TestRecord:
         """The record of the session.
@@ -256,8 +269,8 @@ class SessionRun:
         judged_by = cases.manifest()
         return TestRecord(
             schema_version=SCHEMA_VERSION,
-            run_id=self.folder.run_id,
-            invocation_id=self.folder.run_id,  # of a command with this run alone
+            run_id=self.run_folder.run_id,
+            invocation_id=self.run_folder.run_id,  # of a command with this run alone
             run_timestamp=self._began,
             test_uid=uid,
             test_initialization=made,
@@ -282,8 +295,8 @@ class SessionRun:
 
     def _write_journal(self, items: Iterable[ItemRecord], ranges: Mapping[str, Range]) -> JournalIndex:
         """Write the records of all cases in the place of what was kept so far."""
-        index = JournalIndex(self.folder.journal, ranges)
-        with replacing(self.folder.journal) as written:
+        index = JournalIndex(self.run_folder.journal, ranges)
+        with replacing(self.run_folder.journal) as written:
             journal = JournalFile(written)
             for item in items:
                 offset = journal.size
@@ -293,16 +306,16 @@ class SessionRun:
         return index
 
     def _remove_logs(self) -> None:
-        own = self.folder.path.resolve()
-        for place in self.places():
-            shutil.rmtree(place / LOGS if place.resolve() == own else place, ignore_errors=True)
+        own = self.run_folder.path.resolve()
+        for folder in self.folders_with_cases():
+            shutil.rmtree(folder / LOGS if folder.resolve() == own else folder, ignore_errors=True)
         (own / _TURN).unlink(missing_ok=True)
 
     def forget(self) -> None:
         """Leave nothing of a session that has no case."""
         self.close()
-        for place in self.places():
-            shutil.rmtree(place, ignore_errors=True)
+        for folder in self.folders_with_cases():
+            shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # another run lies there by now
             for above in self._made_above:
                 above.rmdir()
