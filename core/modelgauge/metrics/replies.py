@@ -256,30 +256,30 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
         raise UnusableReplyError("it ended while still thinking")
     if not reply.text.strip():
         raise UnusableReplyError("it is empty")
-    keys = _keys_of(shape.schema)
-    found: list[T] = []
-    problem, others = "it holds no JSON object", False
-    for candidate, source in _values(reply.text, keys):
+    whole, keys = _FENCED.sub(r"\1", reply.text).strip(), _keys_of(shape.schema)
+    answers: list[T] = []
+    misfits: list[tuple[Any, ValidationError]] = []
+    for value, source in _values(reply.text, keys):
         try:
-            read = shape.model.model_validate(candidate)
+            answer = shape.model.model_validate(value)
         except ValidationError as error:
-            if isinstance(candidate, dict):
-                problem = problems_of(error, "the object", 3)
-            others = others or _could_be_meant(candidate, shape, keys)
+            misfits.append((value, error))
             continue
-        if _FENCED.sub(r"\1", reply.text).strip() != source and _is_quoted(read, material):
+        if source != whole and _is_quoted(answer, material):
             raise UnusableReplyError(
                 "beside other text it holds a JSON object that stands in the material, too"
             )
-        if read not in found:
-            found.append(read)
-    if len(found) > 1:
+        if answer not in answers:
+            answers.append(answer)
+    if not answers:
+        of_objects = [error for value, error in misfits if isinstance(value, dict)]
+        why = problems_of(of_objects[-1], "the object", 3) if of_objects else "it holds no JSON object"
+        raise UnusableReplyError(why)
+    if len(answers) > 1:
         raise UnusableReplyError("it holds two JSON objects that contradict each other")
-    if found and others:
+    if any(_could_be_meant(value, shape, keys) for value, _ in misfits):
         raise UnusableReplyError("it holds JSON beside the object asked for that could be the answer as well")
-    if not found:
-        raise UnusableReplyError(problem)
-    return found[0]
+    return answers[0]
 
 
 def _keys_of(schema: dict[str, Any]) -> frozenset[str]:
