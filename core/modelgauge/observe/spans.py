@@ -267,22 +267,39 @@ class Use(Recording):
             value: what came back.
             error: what was raised instead.
         """
-        use, trace = self._use, self._use.trace
-        calls = [span for span in trace.spans if span.parent is use]
-        of_app = [span for span in calls if span.of is self._app]
+        use = self._use
+        calls = [span for span in use.trace.spans if span.parent is use]
+        of_app = [call for call in calls if call.of is self._app]
         was_caught = error is None and any(call.error is not None for call in of_app)
         if len(calls) == len(of_app) == 1 and not (was_caught or use.is_updated):
-            trace.spans.remove(use)
-            calls[0].parent = None
-            return trace
-        for call in of_app:  # a wrapper called the app: the metrics of a call judge the use, once
+            self._replace_by(calls[0])
+        else:
+            self._judge_in_place_of(of_app)
+            use.set_output(value)
+            use.end(error)
+        return use.trace
+
+    def _replace_by(self, call: OpenSpan) -> None:
+        """Let the app's only call be the outermost span."""
+        # use              my_app
+        # └ my_app    ─▶   └ search
+        #   └ search
+        self._use.trace.spans.remove(self._use)
+        call.parent = None
+
+    def _judge_in_place_of(self, calls: list[OpenSpan]) -> None:
+        """Let the metrics of the app's calls judge the use, once, by what the calls that did not fail set."""
+        # The use was `with_retry(question)`; the first call failed, the second set retrieval_context:
+        #
+        # use                                            use, relevancy, retrieval_context
+        # ├ my_app, relevancy                       ─▶   ├ my_app
+        # └ my_app, relevancy, retrieval_context         └ my_app, retrieval_context
+        use = self._use
+        for call in calls:
             use.metrics, call.metrics = call.metrics, ()
             if call.error is None:
                 use.case_fields |= call.case_fields
                 use.test_case = call.test_case or use.test_case
-        use.set_output(value)
-        use.end(error)
-        return trace
 
 
 _place: ContextVar[tuple[Recording, OpenSpan | None]] = ContextVar(
