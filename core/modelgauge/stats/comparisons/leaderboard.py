@@ -10,6 +10,8 @@ from modelgauge.stats.intervals import CONFIDENCE, cluster_codes, mean_error, po
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from modelgauge.stats.intervals import Labels
@@ -80,12 +82,7 @@ def compare_systems(
     drawn = _drawn_t(parts, df, np.argwhere(np.triu(tellable)).tolist(), draws, seed)
     of_all = _largest_t(drawn, tellable, draws)
     c = _quantile(of_all, confidence)
-    better, left = tellable & (t > c), tellable
-    new = better
-    while new.any():
-        left = left & ~new
-        new = left & (t > _quantile(_largest_t(drawn, left, draws), confidence))
-        better = better | new
+    better = _step_down(t, tellable, c, lambda left: _quantile(_largest_t(drawn, left, draws), confidence))
     p_values = 1 - np.searchsorted(of_all, np.abs(t) - 1e-12) / (draws + 1)
     half = np.where(tellable, c * stderrs, np.nan) * scale
     differences = (means - means[:, None]) * scale
@@ -185,6 +182,17 @@ def _largest_t(
 def _quantile(ordered: "NDArray[np.float64]", confidence: float) -> float:
     """The smallest drawn value that at least this share of the draws does not exceed."""
     return float(ordered[min(len(ordered) - 1, math.ceil(confidence * len(ordered)) - 1)])
+
+
+def _step_down(
+    t: "NDArray[np.float64]", pairs: "NDArray[np.bool_]", c: float, critical: "Callable[..., float]"
+) -> "NDArray[np.bool_]":
+    """Which of the pairs differ: those with t above c, then those above the lower c of the pairs that are left, …"""
+    better, left = np.zeros_like(pairs), pairs
+    while (new := left & (t > c)).any():
+        better, left = better | new, left & ~new
+        c = critical(left)
+    return better
 
 
 def _groups(separate: "NDArray[np.bool_]", order: list[int]) -> tuple[tuple[int, ...], ...]:
