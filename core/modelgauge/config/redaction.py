@@ -146,7 +146,16 @@ class _Search:
         return any(form in folded for form in self._folded) or any(form in text for form in self._exact)
 
     def replace(self, text: str, found: dict[str, None]) -> str:
-        """Replace the secrets in a text, and add their names to `found`."""
+        """Replace the secrets in a text, and add their names to `found`.
+
+        In four passes, here for the secrets openai.key, `sk-0123456789abcdef`, and local.key, `EMPTY`:
+
+        - whole forms: `No key sk-0123456789abcdef` to `No key [secret openai.key]`
+        - beginnings, where a text was cut after them: `sk-01234567…` to `[secret openai.key]…`
+        - endings, where it was cut before them: `…89abcdef` to `…[secret openai.key]`; from right to left, `fedcba98…`,
+          they are beginnings of reversed forms
+        - ordinary words in places of secrets: `Bearer EMPTY` to `Bearer [secret local.key]`
+        """
 
         def mark(name: str) -> str:
             found[name] = None
@@ -158,7 +167,7 @@ class _Search:
             text = self._endings.replaced(text[::-1], lambda name: mark(name)[::-1])[::-1]
         for pattern, name in self._guarded:
             if pattern.search(text):
-                text = pattern.sub(rf"\1\2\3{mark(name)}", text)
+                text = pattern.sub(rf"\g<header>\g<colon>\g<basic>{mark(name)}", text)
         return text
 
 
@@ -208,12 +217,12 @@ def _as_written(form: str) -> set[str]:
 
 
 def _guarded(value: str) -> re.Pattern[str]:
-    """The pattern of an ordinary word in a place of secrets; one of its three groups is the text before it."""
+    """The pattern of an ordinary word in a place of secrets; whichever group matches is the text before the word."""
     form = re.escape(value)
     encoded = "|".join(map(re.escape, _in_basic(value))) or "(?!)"
     return re.compile(
-        rf"""(\b(?:bearer|basic|token)\s+|{_HEADER}\\*["']?\s*:\s*\\*["']?){form}(?!\w)"""
-        rf"""|(:(?://)?){form}(?=@)|(\bbasic\s+)[\w+/=-]*(?:{encoded})[\w+/=-]*""",
+        rf"""(?P<header>\b(?:bearer|basic|token)\s+|{_HEADER}\\*["']?\s*:\s*\\*["']?){form}(?!\w)"""
+        rf"""|(?P<colon>:(?://)?){form}(?=@)|(?P<basic>\bbasic\s+)[\w+/=-]*(?:{encoded})[\w+/=-]*""",
         re.IGNORECASE,
     )
 
