@@ -201,6 +201,17 @@ def _capture(
 ) -> tuple[str, dict[str, _Argument]] | None:
     """The uid and the other arguments; None for copy and pickle, which pass none, and where a signature is wrong.
 
+    The first parameter takes the uid, whatever its name. In a class with a default uid (a metric) it does so only if it
+    is called `uid` or `name`, or hands on what it gets:
+
+        `__init__(self, …)`       called with      uid       arguments
+        `name, size=1`            "a", 2           "a"       {"size": 2}
+        `**more`                  uid="a", size=2  "a"       {"size": 2}
+        `*args, **more`           uid="a", size=2  "a"       {"size": 2}
+        `*args, **more`           "a", 2           "a"       {"args": [2]}
+        `uid=None, size=1`        size=2           default   {"size": 2}
+        `size=1`                  2                default   {"size": 2}
+
     Raises:
         ArgumentError: the constructor does not take them.
     """
@@ -221,16 +232,15 @@ def _capture(
 
 
 def _take_uid(parameter: inspect.Parameter, passed: dict[str, Any]) -> Any:
-    if parameter.kind is inspect.Parameter.VAR_KEYWORD:  # def __init__(self, **kwargs)
-        return passed.pop("uid", None)
-    if parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+    """Take the uid out of the arguments that were passed; None if it is not among them."""
+    if parameter.kind not in _HANDED_ON:
         return passed.pop(parameter.name, parameter.default)
-    handed_on = passed.pop(parameter.name, [])  # def __init__(self, *args, **kwargs)
-    if not handed_on:
-        return passed.pop("uid", None)
-    if len(handed_on) > 1:
-        passed[parameter.name] = handed_on[1:]
-    return handed_on[0]
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL and (args := passed.pop(parameter.name, [])):
+        uid, *others = args
+        if others:
+            passed[parameter.name] = others
+        return uid
+    return passed.pop("uid", None)
 
 
 def _checked_uid(cls: type, uid: object) -> str:
@@ -244,10 +254,7 @@ def _checked_uid(cls: type, uid: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, inspect.Parameter | None]:
-    """The signature of a class's `__init__`, and the parameter that takes the uid.
-
-    Where a class has a uid of its own, the first parameter takes one only if it is called so.
-    """
+    """The signature of a class's `__init__`, and the parameter that takes the uid; see `_capture`."""
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]  # of the class, whatever it is
     parameters = list(signature.parameters.values())
     if not needs_uid:
