@@ -7,7 +7,7 @@ What items, clusters and repeats are like is described in `designs`. How a plan 
 import functools
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -104,13 +104,13 @@ def mcnemar_power(
     if not exact:
         distance, limit = abs(difference) * math.sqrt(n), _z(1 - level / 2) * math.sqrt(discordant)
         return _probability_beyond(distance, limit, math.sqrt(discordant - difference**2))
-    share, power, least = only_candidate / discordant, 0.0, 0
-    for m, chance in _disagreements(n, discordant):
-        if not least:  # the first
-            least = _critical_count(m, level)
-            even = _Tail(m, least, 0.5)
-            tails = [_Tail(m, least, side) for side in (share, 1 - share) if 0 < side < 1]
-        else:
+    share, power = only_candidate / discordant, 0.0
+    counts, chances = _disagreements(n, discordant)
+    least = _critical_count(counts[0], level)
+    even = _Tail(counts[0], least, 0.5)
+    tails = [_Tail(counts[0], least, side) for side in (share, 1 - share) if 0 < side < 1]
+    for m, chance in zip(counts, chances, strict=True):
+        if m > counts[0]:  # one more disagreement than before
             for tail in (even, *tails):
                 tail.add_trial()
             if 2 * even.value > level:
@@ -236,6 +236,14 @@ def _critical_count(m: int, level: float) -> int:
 class _Tail:
     """The probability of k or more successes in m trials, followed as m and k rise: quicker than `binomial_sf`.
 
+    With S(m, k) for this probability, b(m, k) for that of exactly k, and p for the share:
+
+        S(m + 1, k) = S(m, k) + p · b(m, k - 1), since one more trial can turn k - 1 successes into k
+        S(m, k + 1) = S(m, k) - b(m, k)
+
+    Each b comes from the one before: b(m + 1, k - 1) = b(m, k - 1) · (m + 1) · (1 - p) / (m - k + 2), and
+    b(m, k) = b(m, k - 1) · (m - k + 1) / k · p / (1 - p).
+
     Args:
         m: trials.
         k: successes, from 1 to m + 1.
@@ -246,7 +254,7 @@ class _Tail:
         self._m, self._k, self._share = m, k, share
         self.value = binomial_sf(k, m, share)
         ways = math.lgamma(m + 1) - math.lgamma(k) - math.lgamma(m - k + 2)
-        # Of k - 1.
+        # This is b(m, k - 1).
         self._below = math.exp(ways + (k - 1) * math.log(share) + (m - k + 1) * math.log1p(-share))
 
     def add_trial(self) -> None:
@@ -260,17 +268,17 @@ class _Tail:
         self._k += 1
 
 
-def _disagreements(n: int, share: float) -> "Iterable[tuple[int, float]]":
-    """The numbers of items on which two systems may disagree, with their binomial chances above 1e-20 or so."""
+def _disagreements(n: int, share: float) -> tuple[list[int], list[float]]:
+    """The numbers of items on which two systems may disagree, and their binomial chances above 1e-20 or so."""
     if share == 1:
-        return [(n, 1.0)]
+        return [n], [1.0]
     spread = 10 * math.sqrt(n * share * (1 - share)) + 10
     counts = np.arange(max(0, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1)
     # By the ratio of each chance to the one before it, so that no large logarithm costs digits.
     ratios = (n + 1 - counts[1:]) / counts[1:] * (share / (1 - share))
     logs = np.append(0.0, np.cumsum(np.log(ratios)))
     chances = np.exp(logs - logs.max())
-    return zip(counts.tolist(), (chances / chances.sum()).tolist(), strict=True)
+    return counts.tolist(), (chances / chances.sum()).tolist()
 
 
 def _integral(
