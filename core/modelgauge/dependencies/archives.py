@@ -106,6 +106,17 @@ class _TarSource:
 
     The parser takes a damaged header for the end, reads metadata of any size into memory, and passes over what it
     does not understand. So each header and each record is looked at before the parser gets it.
+
+    For a member with a long name (kind L), the parser calls:
+
+        read(512)    the header that announces a name; `read` takes the name from the stream too, and keeps it
+        tell()       where the parser believes to be: before the name that it has not got yet
+        read(512)    the name
+        read(512)    the header of the member itself
+        tell()       where its content begins
+
+    Then `pieces` takes the content from the stream. Before the next header the parser calls `tell()` again. It calls
+    `seek` only if that is not where the content should end by its header.
     """
 
     def __init__(self, read: Read, guard: Guard) -> None:
