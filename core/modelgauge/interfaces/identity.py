@@ -271,12 +271,15 @@ def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, insp
 
 
 def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by name, however they were passed; `*args` under its own name, `**kwargs` one by one."""
+    """Arguments by name, however they were passed; `*args` under its own name, `**kwargs` one by one.
+
+    One of `**kwargs` whose name another parameter has, which takes none by name, gets two stars.
+    """
     passed: dict[str, Any] = {}
     for name, value in list(bound.arguments.items())[1:]:  # without self
         kind = bound.signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_KEYWORD:
-            passed.update(value)
+            passed |= {f"**{key}" if key in passed else key: part for key, part in value.items()}
         else:
             passed[name] = list(value) if kind is inspect.Parameter.VAR_POSITIONAL else value
     return passed

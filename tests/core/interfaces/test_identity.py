@@ -439,3 +439,26 @@ def test_constructors_see_all_arguments():
 def test_suts_and_annotators_are_identified():
     assert issubclass(PromptResponseSUT, Identified)
     assert issubclass(CompletionAnnotator, Identified)
+
+
+class PositionalOnly(Identified):
+    def __init__(self, uid: str, model: str, /, **more: Any) -> None:
+        super().__init__(uid)
+
+
+def test_arguments_that_share_a_name_with_a_parameter_hide_none():
+    made = [Thing("t", 1, word, words="kept") for word in ("a", "b")]
+    assert made[0].identity() != made[1].identity()
+    assert made[0].initialization.arguments == {"size": 1, "words": ["a"], "**words": "kept"}
+    made = [PositionalOnly("p", model, model="large") for model in ("small", "tiny")]
+    assert made[0].identity() != made[1].identity()
+    assert made[0].initialization.arguments == {"model": "small", "**model": "large"}
+
+
+def test_a_uid_among_other_arguments_is_found_beside_one_of_their_name():
+    class Handing(Identified):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args)
+
+    made = Handing("h", args=3)
+    assert (made.uid, made.initialization.arguments) == ("h", {"**args": 3})
