@@ -10,10 +10,11 @@ import threading
 
 import pytest
 
-from modelgauge.cli.program import _interrupt, when_terminated
+from modelgauge.cli.program import _interrupt
 from modelgauge.engine.loop import blocking as modelgauge_blocking
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.errors import RunStoppedError
+from modelgauge.evals import pytest_plugin
 
 
 async def own_loop():
@@ -256,7 +257,10 @@ def test_work_that_is_cancelled_from_within_is_stopped(caller):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_termination_of_a_job_in_the_background_cancels_the_work_between_its_steps():
+@pytest.mark.parametrize(
+    "handle", [lambda *_: _interrupt(), pytest_plugin._interrupt], ids=["command", "tests"]
+)
+def test_a_termination_of_a_job_in_the_background_cancels_the_work_between_its_steps(handle):
     """Such a job ignores Ctrl-C. An exception in the midst of the loop would lose a step, for which others may wait."""
     ended = []
 
@@ -272,11 +276,12 @@ def test_a_termination_of_a_job_in_the_background_cancels_the_work_between_its_s
             ended.append("the work")
 
     ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    before = signal.signal(signal.SIGTERM, handle)
     try:
-        with when_terminated(_interrupt), pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
             blocking(work)
-        with when_terminated(_interrupt), pytest.raises(KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, handle)
+        with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -265,12 +265,8 @@ def _interrupt() -> None:
     """Do what Ctrl-C would do now, also in a process that ignores it, as a shell's background job does."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.raise_signal(signal.SIGINT)
-        return
-    # Most commands do without the loop, and do not import it.
-    interrupt_main = getattr(sys.modules.get("modelgauge.engine.loop.blocking"), "interrupt_main", None)
-    if interrupt_main is None:
-        raise KeyboardInterrupt
-    interrupt_main()
+    else:  # most commands do without this module
+        import_module("modelgauge.engine.loop.blocking").interrupt_main()
 
 
 class _Collector(click.Group):

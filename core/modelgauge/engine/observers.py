@@ -59,7 +59,7 @@ class Observers:
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                     _interrupt(error)
-                    return
+                    continue
                 if id(observer) not in self._failed:
                     log.exception("An observer of the run failed; the run goes on.")
                 self._failed.add(id(observer))

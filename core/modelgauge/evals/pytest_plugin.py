@@ -146,9 +146,10 @@ def pytest_configure(config: Any) -> None:
 def _interrupt(number: int, _: object) -> None:
     """End the session as Ctrl-C does, once: SIGTERM may come from `modelgauge test run`, and to all its processes."""
     signal.signal(number, signal.SIG_IGN)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background
+        import_module("modelgauge.engine.loop.blocking").interrupt_main()
+    else:
+        signal.raise_signal(signal.SIGINT)
 
 
 def pytest_unconfigure(config: Any) -> None:

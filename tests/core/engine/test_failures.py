@@ -328,17 +328,25 @@ def test_an_observer_that_raises_breaks_nothing_and_is_logged_once(
 @pytest.mark.parametrize("event", ["run_started", "item_finished", "run_finished"])
 def test_ctrl_c_in_an_observer_ends_the_run(event, make_test, make_sut, run, run_folder):
     class Observer:
+        def __init__(self, error=None):
+            self.error, self.told = error, []
+
         def __getattr__(self, name):
-            return self.interrupt if name == event else lambda *_: None
+            return lambda *_: self.hear(name)
 
-        def interrupt(self, *_):
-            raise KeyboardInterrupt
+        def hear(self, name):
+            self.told.append(name)
+            if name == event and self.error is not None:
+                raise self.error
 
+    interrupted, other = Observer(KeyboardInterrupt()), Observer()
     if event == "run_finished":  # which runs in a thread, where no signal comes
-        assert run(make_test(3), make_sut(), observers=[Observer()]).counts.scored == 3
+        assert run(make_test(3), make_sut(), observers=[interrupted, other]).counts.scored == 3
         return
     with pytest.raises(KeyboardInterrupt):
-        run(make_test(3), make_sut(), observers=[Observer()])
+        run(make_test(3), make_sut(), observers=[interrupted, other])
+    assert interrupted.told == other.told
+    assert event in other.told
     (folder,) = (run_folder / "runs").iterdir()
     assert load_record(folder).cancelled
 
