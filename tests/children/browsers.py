@@ -47,6 +47,7 @@ def check_looks(axe):
     """Check that nothing is wider than the page, and that axe finds nothing."""
 
     def check(page):
+        page.wait_for_load_state()  # a page can be read before its styles are there
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
         assert axe(page) == [], page.url
 
@@ -58,6 +59,7 @@ def check_all_looks(check_looks):
     """Check the looks of a page on small, middle and large screens; in both colours on the outer two."""
 
     def check(page):
+        page.wait_for_load_state()
         page.set_viewport_size({"width": 768, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
         for width, colours in ((320, "dark"), (1280, "light")):
