@@ -122,6 +122,16 @@ def blocks_of(file: Path) -> list[Block]:
     return blocks
 
 
+def commands_in_text(file: Path) -> list[Block]:
+    """The commands about `latest` in the sentences of a page, as blocks."""
+    text = file.read_text(encoding="utf-8")
+    prose = _FENCE.sub(lambda fenced: "\n" * fenced[0].count("\n"), text)
+    return [
+        Block(page_name(file), prose.count("\n", 0, found.start()) + 1, "sh", {}, found[1])
+        for found in re.finditer(r"`(modelgauge \w+ latest[^`]*)`", prose)
+    ]
+
+
 def same_output(expected: str, printed: str) -> bool:
     """Whether output is as shown, `...` being anything; white space at the ends of lines does not count."""
     return _match(expected, printed) is not None
@@ -296,7 +306,13 @@ class Environment:
             for name, value in os.environ.items()
             if name == "PYTHONPYCACHEPREFIX" or not name.upper().startswith(astray)
         }
-        ours = {"MODELGAUGE_OFFLINE": "1", "PIP_CONFIG_FILE": os.devnull, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        ours = {
+            "BROWSER": "true",
+            "NO_COLOR": "1",
+            "PYTHONUTF8": "1",
+            "MODELGAUGE_OFFLINE": "1",
+            "PIP_CONFIG_FILE": os.devnull,
+        }
         return {**clean, **ours, **self.variables}
 
 

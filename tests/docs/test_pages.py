@@ -9,6 +9,7 @@ from doc_pages import (
     Block,
     Reader,
     blocks_of,
+    commands_in_text,
     commands_of,
     page_name,
     pages,
@@ -36,6 +37,16 @@ def test_a_page_works_as_written(page, tmp_path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     assert Reader(folder).follow(blocks_of(page))
+
+
+def test_the_readme_works_with_the_commands_in_its_sentences(tmp_path) -> None:
+    page = REPOSITORY / "README.md"
+    in_text = commands_in_text(page)
+    assert [block.text for block in in_text] == [
+        "modelgauge report latest --open",
+        "modelgauge compare latest~1 latest",
+    ]
+    Reader(tmp_path).follow(sorted([*blocks_of(page), *in_text], key=lambda block: block.line))
 
 
 def test_all_other_pages_have_something_to_follow() -> None:

@@ -33,7 +33,8 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
     """Compare systems with a baseline on the items that their runs have in common.
 
     Each is a run (its id or the beginning of it, its folder, a file of `--output-file`, a `TestRecord`), all runs of
-    one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it.
+    one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it. `latest`
+    counts only runs that can be compared with each other, or with the run that is named otherwise.
     Differences are the candidate's value minus the baseline's.
 
     Args:

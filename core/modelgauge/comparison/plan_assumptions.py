@@ -14,6 +14,7 @@ from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given, chosen_measurements, named_run
 from modelgauge.comparison.options import ALLOWED, CompareOptions, PlanOptions
+from modelgauge.comparison.pairing.latest import ids_of_latest
 from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
@@ -203,9 +204,12 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         raise InvalidOptionError(
             "--runs say what --correlation and --repeat-correlation are.", fix="Leave them out."
         )
-    records = [named_run(given, data_dir).record for given in (baseline, candidate)]
+    choice = CompareOptions(data_dir=data_dir, allow=_ALLOWED)
+    latest = ids_of_latest([baseline, candidate], choice)
+    runs = [latest.get(given, given) if isinstance(given, str) else given for given in (baseline, candidate)]
+    records = [named_run(given, data_dir).record for given in runs]
     try:
-        (items,) = paired_runs(baseline, [candidate], CompareOptions(data_dir=data_dir, allow=_ALLOWED)).items
+        (items,) = paired_runs(runs[0], runs[1:], choice).items
     except RecordError as error:
         raise RecordError(
             f"--runs: {error.problem}", fix="Give two runs of one test, on the same items."

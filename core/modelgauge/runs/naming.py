@@ -46,15 +46,13 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         RecordError: there is no run, or the beginning is that of several.
     """
     runs, path = data_dir / RUNS, Path(name)
-    in_a_run = path.name in RUN_FILES and is_file(path)
-    for folder in (path.parent if in_a_run else path, runs / name):
-        if is_file(folder / MANIFEST):
-            return [RunFolder(folder)]
+    if folder := _folder_named(data_dir, name):
+        return [folder]
     invocations, damaged = by_invocation(runs)
     unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
     found = invocations.get(name)
-    if found is None and (latest := _LATEST.fullmatch(name)):
-        found = _newest(invocations, int(latest[1] or 0), f"{runs}.{unread}")
+    if found is None and (before := invocations_before_latest(data_dir, name)) is not None:
+        found = _newest(invocations, before, f"{runs}.{unread}")
     if found := found or _beginning_with(name, invocations):
         for error in damaged:
             log.warning("A run that may be of the same command cannot be read. %s", error)
@@ -70,6 +68,20 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         f"There is no run '{name}' in {runs}.{unread}",
         fix=did_you_mean(name, ["latest", *reversed(ids), *invocations]) + newest,
     )
+
+
+def invocations_before_latest(data_dir: Path, name: str) -> int | None:
+    """Return 0 for `latest` and N for `latest~N`; None for other names, and if the folder of a run has this name."""
+    latest = _LATEST.fullmatch(name)
+    return int(latest[1] or 0) if latest and not _folder_named(data_dir, name) else None
+
+
+def _folder_named(data_dir: Path, name: str) -> RunFolder | None:
+    """Return the run in a folder, around a file, or of an id; None if there is none."""
+    path = Path(name)
+    in_a_run = path.name in RUN_FILES and is_file(path)
+    folders = (path.parent if in_a_run else path, data_dir / RUNS / name)
+    return next((RunFolder(folder) for folder in folders if is_file(folder / MANIFEST)), None)
 
 
 def id_of(runs: Sequence[RunFolder]) -> str:

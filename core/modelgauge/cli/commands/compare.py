@@ -32,7 +32,7 @@ from modelgauge.comparison.options import OPTIONS, PLAN_OPTIONS
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.result import Comparison
@@ -82,9 +82,10 @@ def compare(
     """Compare candidates with a baseline, item by item: who is better, by how much, and how sure that is.
 
     BASELINE and CANDIDATE are runs: an id or the beginning of an id, a folder, an invocation's id for all its runs,
-    `latest` or `latest~1`, or a file of --output-file. Items of the same test are paired. Differences are candidate
-    minus baseline. A difference that is not significant is never called equality. With --baseline-sut and no
-    CANDIDATE, the other SUTs of the invocation are the candidates.
+    `latest` or `latest~1`, or a file of --output-file. `latest` counts only runs that can be compared with each other,
+    or with the run that is named otherwise. Items of the same test are paired. Differences are candidate minus
+    baseline. A difference that is not significant is never called equality. With --baseline-sut and no CANDIDATE, the
+    other SUTs of the invocation are the candidates.
 
     The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
 
@@ -106,7 +107,7 @@ def compare(
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
     file, page = _output(app, junit, "--junit"), _output(app, html, "--html")
-    ids = _ids_of_latest(app, {baseline, *candidates})
+    ids = _ids_of_latest([baseline, *candidates], options)
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
@@ -147,15 +148,12 @@ def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapp
     return shlex.join(["modelgauge", *(ids.get(arg, arg) for arg in app.args), "--flips", "3"])
 
 
-def _ids_of_latest(app: App, names: Iterable[str]) -> dict[str, str]:
+def _ids_of_latest(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
     """The ids of what `latest` and the like mean now, by these names: soon they mean other runs."""
-    from modelgauge.runs.naming import find_runs, id_of
+    from modelgauge.comparison.options import CompareOptions
+    from modelgauge.comparison.pairing.latest import ids_of_latest
 
-    return {
-        name: id_of(find_runs(app.settings.data_dir, name))
-        for name in names
-        if name.startswith("latest") and not Path(name).exists()
-    }
+    return ids_of_latest(names, CompareOptions.of(**options))
 
 
 # --- plan --------------------------------------------------------------------------------------------

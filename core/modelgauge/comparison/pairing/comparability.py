@@ -41,6 +41,24 @@ def differences(test: str, candidate: str, baseline: TestRecord, compared: TestR
                 )
 
 
+def test_name(record: TestRecord) -> str:
+    """What runs that can be compared call their test: of answers that were given, the data set or what judged them."""
+    if record.sut_uid != GIVEN:
+        return record.test_uid
+    if record.dataset is not None:
+        return record.dataset.name
+    return "evaluate" if record.test_initialization.get("class_name", "").endswith(":GivenTest") else "pytest"
+
+
+def is_of_same_data(record: TestRecord, other: TestRecord) -> bool:
+    """Whether two runs used the same version of a data set."""
+    return (
+        record.dataset is not None
+        and other.dataset is not None
+        and record.dataset.digest == other.dataset.digest
+    )
+
+
 def _test(record: TestRecord, other: TestRecord) -> Facts:
     if record.sut_uid == GIVEN:
         return {"class": record.test_initialization.get("class_name")}

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.comparability import check_comparable, differences
+from modelgauge.comparison.pairing.comparability import check_comparable, differences, is_of_same_data
+from modelgauge.comparison.pairing.latest import name_comparable_runs
 from modelgauge.comparison.pairing.matching import KEYS, pairing
 from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.side import Side
@@ -110,7 +111,7 @@ def common_tests(
     if found:
         return found
     for test, run in baseline.runs.items():
-        same = [other for other in candidate.runs.values() if _of_same_data(run.record, other.record)]
+        same = [other for other in candidate.runs.values() if is_of_same_data(run.record, other.record)]
         found += [(test, run, other) for other in same[:1]]
     return found
 
@@ -130,15 +131,8 @@ def _pairs_of_runs(
     raise RecordError(
         f"'{baseline.given}' and '{candidate.given}' have no test in common: one was measured by "
         f"{items_of(baseline.runs)}, the other by {items_of(candidate.runs)}.",
-        fix="Compare runs of one test; two runs of different tests are compared with --allow test.",
-    )
-
-
-def _of_same_data(record: TestRecord, other: TestRecord) -> bool:
-    return (
-        record.dataset is not None
-        and other.dataset is not None
-        and record.dataset.digest == other.dataset.digest
+        fix="Compare runs of one test; two runs of different tests are compared with --allow test."
+        + name_comparable_runs(options),
     )
 
 

@@ -4,9 +4,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.pairing.comparability import test_name
+from modelgauge.comparison.pairing.latest import ids_of_latest
 from modelgauge.comparison.result import System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
@@ -55,11 +58,12 @@ def measured_systems(
         RecordError: a name means no run, or a run that cannot be read; the baseline is several SUTs; a system has two
             runs of one test; or a run is given twice.
     """
-    found = _systems(baseline, options)
+    latest = ids_of_latest([baseline, *candidates], options)
+    found = _systems(baseline, options, latest)
     first = _baseline(found, options.baseline_sut)
     others = [] if candidates else [system for system in found if system is not first]
     for given in candidates:
-        systems = _systems(given, options)
+        systems = _systems(given, options, latest)
         # Of an invocation of which the baseline is a part, the other SUTs are meant.
         others += [system for system in systems if len(systems) == 1 or not _share_runs(system, first)]
     if not others:
@@ -145,18 +149,12 @@ def _name(system: MeasuredSystem) -> str:
     return record.sut_name if record.sut_uid != GIVEN else record.identifier or system.given
 
 
-def test_name(record: TestRecord) -> str:
-    """What runs that can be compared call their test: of answers that were given, the data set or what judged them."""
-    if record.sut_uid != GIVEN:
-        return record.test_uid
-    if record.dataset is not None:
-        return record.dataset.name
-    return "evaluate" if record.test_initialization.get("class_name", "").endswith(":GivenTest") else "pytest"
-
-
-def _systems(given: GivenRuns, options: CompareOptions) -> list[MeasuredSystem]:
+def _systems(
+    given: GivenRuns, options: CompareOptions, latest: Mapping[str, str] = MappingProxyType({})
+) -> list[MeasuredSystem]:
     """The systems of what a caller names, in the order of their first runs."""
-    runs = named_runs(given, options.data_dir)
+    meant = latest.get(given, given) if isinstance(given, str) else given
+    runs = named_runs(meant, options.data_dir)
     name = str(given) if isinstance(given, str) or hasattr(given, "parts") else runs[0].record.run_id
     by_system: dict[object, dict[str, RecordedRun]] = {}
     for run in runs:

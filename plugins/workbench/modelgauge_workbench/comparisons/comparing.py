@@ -14,8 +14,9 @@ from typing import Any
 
 from modelgauge.comparison.compare import compare_pairs, compare_runs
 from modelgauge.comparison.options import ALLOWED, CompareOptions
+from modelgauge.comparison.pairing.comparability import test_name
 from modelgauge.comparison.pairing.paired_runs import paired_systems
-from modelgauge.comparison.pairing.systems import MeasuredSystem, test_name
+from modelgauge.comparison.pairing.systems import MeasuredSystem
 from modelgauge.comparison.result import Comparison
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError

@@ -1,0 +1,170 @@
+"""`latest` and `latest~N` in a comparison: the newest runs that can be compared with each other.
+
+Elsewhere these names count all invocations; see `runs/naming.py`.
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import combinations, islice
+from pathlib import Path
+
+from modelgauge.comparison.named_runs import GivenRuns, named_runs
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.pairing.comparability import is_of_same_data, test_name
+from modelgauge.comparison.pairing.matching import KEYS, pairing
+from modelgauge.comparison.pairing.side import Side
+from modelgauge.data.results import GIVEN
+from modelgauge.engine.run_files.folder import RUNS, RunFolder, by_invocation
+from modelgauge.errors import RecordError
+from modelgauge.runs.naming import data_folder, find_runs, id_of, invocations_before_latest
+from modelgauge.runs.recorded_run import RecordedRun, recorded_run
+
+log = logging.getLogger(__name__)
+
+
+def ids_of_latest(given: Sequence[GivenRuns], options: CompareOptions) -> dict[str, str]:
+    """Return the ids that `latest` and `latest~N` stand for in a comparison, by these names.
+
+    They count back over invocations that can be compared with the runs that are named otherwise, and with each other.
+    If only one name is given, they count invocations whose SUTs can be compared with each other.
+
+    Args:
+        given: what names the baseline and the candidates.
+        options: of the comparison.
+
+    Returns:
+        The usual meaning of these names if there are too few such invocations: the comparison then says why it fails.
+
+    Raises:
+        RecordError: there is no such run.
+    """
+    folder = data_folder(options.data_dir)
+    before = {
+        name: number
+        for name in given
+        if isinstance(name, str) and (number := invocations_before_latest(folder, name)) is not None
+    }
+    if not before:
+        return {}
+    others = [name for name in given if not (isinstance(name, str) and name in before)]
+    found = [] if "test" in options.allow else _counted(folder, others, before.values(), options)
+    if not found:
+        return {name: id_of(find_runs(folder, name)) for name in before}
+    return {name: found[place].id for name, place in before.items()}
+
+
+def _counted(
+    data_dir: Path, others: Sequence[GivenRuns], before: Collection[int], options: CompareOptions
+) -> list["_Runs"]:
+    """Return the invocations that `latest` counts in a comparison, newest first; none if they are too few."""
+    invocations, number = _invocations(data_dir), max(before) + 1
+    if others or len(before) > 1:
+        named = [_Runs(named_runs(name, data_dir)) for name in others]
+        return _comparable(invocations, named, number, options.match)
+    having = (runs for runs in invocations if runs.has_systems(options.baseline_sut))
+    found = [*islice(having, number)]
+    return found if len(found) == number else []
+
+
+def name_comparable_runs(options: CompareOptions) -> str:
+    """Return a sentence that names the newest two runs that can be compared; nothing if there are none."""
+    found = _comparable(_invocations(data_folder(options.data_dir)), [], 2, options.match)
+    return f" The newest that can be compared are {found[1].id} and {found[0].id}." if found else ""
+
+
+class _Runs:
+    """Runs that one name means.
+
+    Args:
+        runs: read, or their folders, which are read when they are needed.
+    """
+
+    def __init__(self, runs: Sequence[RecordedRun | RunFolder]) -> None:
+        self._runs = runs
+        self._sides: dict[int, Side] = {}
+
+    @property
+    def id(self) -> str:
+        """The id of the run or of the invocation."""
+        return id_of([run for run in self._runs if isinstance(run, RunFolder)])
+
+    @cached_property
+    def read(self) -> list[RecordedRun]:
+        """The runs that have items and can be read."""
+        found = []
+        for run in self._runs:
+            try:
+                found.append(run if isinstance(run, RecordedRun) else recorded_run(run))
+            except RecordError as error:
+                log.warning("A run that may be meant by 'latest' cannot be read. %s", error)
+        return [run for run in found if run.record.counts.items]
+
+    def has_systems(self, baseline_sut: str | None) -> bool:
+        """Whether the runs measured several SUTs by one test, a certain SUT among them."""
+        suts = {name for run in self.read for name in (run.record.sut_uid, run.record.sut_name)}
+        return (baseline_sut is None or baseline_sut in suts) and any(
+            one.record.sut_uid != other.record.sut_uid and _are_of_one_test(one, other)
+            for one, other in combinations(self.read, 2)
+        )
+
+    def can_be_compared(self, other: "_Runs", match: str | None) -> bool:
+        """Whether a run of these and one of others are of one test and share items, or are the same run."""
+        return any(
+            mine.record.run_id == its.record.run_id
+            or (_are_of_one_test(mine, its) and _share_items(self, mine, other, its, match))
+            for mine in self.read
+            for its in other.read
+        )
+
+    def side(self, run: RecordedRun, match: str | None) -> Side:
+        """Return the items of one of these runs, which are read once."""
+        if id(run) not in self._sides:
+            self._sides[id(run)] = Side(run, None if match in KEYS else match)
+        return self._sides[id(run)]
+
+
+def _invocations(data_dir: Path) -> list[_Runs]:
+    """All invocations in a data folder, newest first."""
+    found, damaged = by_invocation(data_dir / RUNS)
+    for error in damaged:
+        log.warning("A run that may be meant by 'latest' cannot be read. %s", error)
+    return [_Runs(folders) for folders in reversed(found.values())]
+
+
+def _comparable(
+    invocations: Sequence[_Runs], named: Sequence[_Runs], number: int, match: str | None
+) -> list[_Runs]:
+    """Return the newest invocations that can be compared with each other and with named runs; none if they are too few.
+
+    Args:
+        invocations: newest first.
+        named: what each of them must be comparable with.
+        number: of the wanted invocations.
+        match: the key by which items are paired.
+    """
+
+    def group(first: int) -> Iterator[_Runs]:
+        taken = [*named]
+        for runs in invocations[first:]:
+            if runs.read and all(runs.can_be_compared(other, match) for other in taken):
+                taken.append(runs)
+                yield runs
+
+    groups = ([*islice(group(first), number)] for first in range(len(invocations)))
+    return next((found for found in groups if len(found) == number), [])
+
+
+def _are_of_one_test(run: RecordedRun, other: RecordedRun) -> bool:
+    return test_name(run.record) == test_name(other.record) or is_of_same_data(run.record, other.record)
+
+
+def _share_items(mine: _Runs, run: RecordedRun, others: _Runs, other: RecordedRun, match: str | None) -> bool:
+    """Whether two runs of one test share items: sessions of pytest are of one test whatever files they ran."""
+    if GIVEN not in (run.record.sut_uid, other.record.sut_uid):
+        return True
+    try:
+        pairing(mine.side(run, match), others.side(other, match), match)
+    except RecordError:  # nothing is paired, or a journal is damaged
+        return False
+    return True
