@@ -14,6 +14,7 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
+from modelgauge.config.allowance import Allowance
 from modelgauge.config.options import (
     FROM_0,
     FROM_0_TO_1,
@@ -25,7 +26,7 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.config.run_options import OPTIONS, Group, options_of
-from modelgauge.errors import InputFileError, UsageError
+from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
 from modelgauge.files.regular import bytes_of_file
 
 if TYPE_CHECKING:
@@ -45,6 +46,22 @@ _OF_RUNS: dict[str, str] = {
     "limits": LIMITS,
     "workers": CALLS,
 }
+
+
+class _AllowanceType(click.ParamType[Allowance]):
+    """`N` or `P%`."""
+
+    name = "allowance"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Allowance:
+        try:
+            return value if isinstance(value, Allowance) else Allowance.parse(value)
+        except InvalidOptionError as error:
+            self.fail(error.problem, param, ctx)
+
+
+ALLOWANCE = _AllowanceType()
+"""The type of options that say how many items may fail."""
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import declared_options, together
+from modelgauge.cli.command_options import ALLOWANCE, declared_options, together
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
@@ -48,26 +48,34 @@ gate_options = together(
     click.option(
         "--fail-if-worse",
         is_flag=True,
-        help="Exit with 1 if a candidate is significantly worse than the baseline, after adjustment.",
+        help="Exit with 1 if a candidate is significantly worse than the baseline, after adjustment; or could be, had "
+        "the items that failed been scored.",
     ),
     click.option(
         "--require-not-worse",
         type=click.FloatRange(min=0, min_open=True),
         metavar="MARGIN",
         help="Exit with 1 unless the items show that no candidate is worse by MARGIN or more, in units of the "
-        "measurement: 0.01 for one point.",
+        "measurement: 0.01 for one point. Failed items count as a loss.",
     ),
     click.option(
         "--fail-if",
         multiple=True,
         callback=parsed_by("modelgauge.runs.conditions:Condition"),
         metavar="CONDITION",
-        help='Exit with 1 if this holds for a candidate over the paired items: "accuracy < 0.9"; repeatable.',
+        help="Exit with 1 if this holds for a candidate over the paired items, or could with those that failed: "
+        '"accuracy < 0.9"; repeatable.',
+    ),
+    click.option(
+        "--max-failed",
+        type=ALLOWANCE,
+        metavar="N|P%",
+        help="Exit with 1 if more of the items that both runs have failed in either: a number, or a percentage.",
     ),
     heading="Gates",
 )
 """What a comparison must show for the exit code 0; `pop_gates` makes the object."""
-_OF_GATES = ("fail_if_worse", "require_not_worse", "fail_if")
+_OF_GATES = ("fail_if_worse", "require_not_worse", "fail_if", "max_failed")
 
 
 def pop_gates(given: dict[str, Any]) -> Gates:

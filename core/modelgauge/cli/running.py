@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
+from modelgauge.cli.command_options import (
+    ALLOWANCE,
+    OUTPUT,
+    no_report_option,
+    together,
+    verbose_option,
+)
 from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.cli.comparing import BaselineCheck
+    from modelgauge.config.allowance import Allowance
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
     from modelgauge.plugins.resolution import LeftOut
@@ -38,44 +45,21 @@ log = logging.getLogger(__name__)
 # --- options -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """How many items of a run may fail: a number, or percent of its items.
+def _too_many_failed(allowed: Allowance, record: TestRecord) -> bool:
+    """Return whether more items or repeats of a run failed than may.
 
     If an item was scored by some of its repeats, each other repeat counts as one more failure, or as its share of
     the item.
     """
-
-    text: str
-    number: float
-    percent: bool
-
-    def exceeded_by(self, record: TestRecord) -> bool:
-        """Whether more items or repeats of a run failed."""
-        counts = record.counts
-        if not self.percent:
-            return counts.failed + counts.failed_repeats > self.number
-        return (counts.failed + counts.failed_repeats / record.repeats) * 100 > self.number * counts.items
-
-
-def _allowance(_ctx: click.Context, _param: click.Parameter, value: str) -> Allowance:
-    """Read `N` or `P%`."""
-    text = value.strip()
-    percent = text.endswith("%")
-    try:
-        number = float(text[:-1]) if percent else int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= (100 if percent else float("inf")):
-        problem = f"{text!r} is neither a number of items nor a percentage like 5%."
-        raise click.BadParameter(problem)
-    return Allowance(text, number, percent)
+    counts = record.counts
+    repeats = counts.failed_repeats / (record.repeats if allowed.percent else 1)
+    return allowed.exceeded_by(counts.failed + repeats, counts.items)
 
 
 report_options = together(
     click.option(
         "--max-errors",
-        callback=_allowance,
+        type=ALLOWANCE,
         metavar="N|P%",
         default="0",
         show_default=True,
@@ -246,7 +230,7 @@ class _Ending:
             return INTERRUPTED
         if any(record.failure is not None for record in records):
             return STOPPED
-        if any(self.allowed.exceeded_by(record) for record in records):
+        if any(_too_many_failed(self.allowed, record) for record in records):
             return TOO_MANY_ERRORS
         return FAILED if any(why_not_passed(record) for record in records) else 0
 
@@ -303,7 +287,7 @@ class _Ending:
                 self.app.note(f"Error: {pair} stopped early{why}.")
             elif record.cancelled:
                 continue
-            elif self.allowed.exceeded_by(record):
+            elif _too_many_failed(self.allowed, record):
                 repeats = (
                     f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
                 )

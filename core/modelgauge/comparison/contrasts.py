@@ -13,6 +13,7 @@ from modelgauge.comparison.result import (
     Interval,
     MarginTest,
     MeasurementComparison,
+    PartlyKnown,
     RepeatShares,
 )
 from modelgauge.data.results import Direction
@@ -54,6 +55,27 @@ class _Values(NamedTuple):
         return self._replace(before=self.before[places], after=self.after[places], clusters=clusters)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether no value is missing."""
+        return not (np.isnan(self.before).any() or np.isnan(self.after).any())
+
+    @property
+    def extremes(self) -> "tuple[_Values, _Values] | None":
+        """The values with the lowest, and with the highest difference that the missing ones allow; None if unknown."""
+        if self.is_whole:
+            return self, self
+        if self.ends is None or not len(self.before):
+            return None
+        low, high = self.ends
+        return self._filled(high, low), self._filled(low, high)
+
+    def _filled(self, before: float, after: float) -> "_Values":
+        """Put a number in place of each missing value of a side."""
+        return self._replace(
+            before=np.nan_to_num(self.before, nan=before), after=np.nan_to_num(self.after, nan=after)
+        )
+
+    @property
     def n_units(self) -> int:
         """How many of them are independent: items, or clusters."""
         return len(self.before) if self.clusters is None else int(self.clusters.max()) + 1
@@ -72,9 +94,9 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     before, after = items.before.values[name], items.after.values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
     missing = ~scored & ~_without(items, before, after)
-    every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
-    direction = items.directions.get(name)
-    bounds, bounds_interval = _bounds(every.at(scored | missing))
+    all_items = _Values(before, after, items.clusters, _declared_range(items, name, scored))
+    every, direction = all_items.at(scored | missing), items.directions.get(name)
+    bounds, bounds_interval = _bounds(every)
     known: dict[str, Any] = {
         "test": items.test,
         "measurement": name,
@@ -90,6 +112,8 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "value_range": every.ends,
         "bounds": bounds,
         "bounds_interval": bounds_interval,
+        "candidate_bounds": _bounds_of_mean(every.after, every.declared),
+        "p_if_worst": _p_if_worst(every, direction, options),
         "verdict": "cannot_tell",
         "verdict_text": "",
     }
@@ -97,7 +121,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         return MeasurementComparison(
             baseline_value=None, candidate_value=None, difference=None, wins=0, losses=0, ties=0, **known
         )
-    values = every.at(scored)
+    values = all_items.at(scored)
     found = _difference(values, options)
     higher, lower = int((values.after > values.before).sum()), int((values.after < values.before).sum())
     wins, losses = (lower, higher) if direction == "lower" else (higher, lower)
@@ -115,7 +139,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         ties=len(values.before) - wins - losses,
         mde=found.mde,
         n_clusters=found.difference.n_clusters,
-        equivalence=_margin_test(values, name, direction, options),
+        equivalence=_margin_test(every, name, direction, options),
         groups=groups,
         p_interaction=p_interaction,
         repeats=_repeats(items, name, scored),
@@ -145,8 +169,27 @@ def _bounds(every: _Values) -> tuple[Interval | None, Interval | None]:
     if every.ends is None or not len(every.before):
         return None, None
     found = difference_bounds(every.before, every.after, *every.ends, clusters=every.clusters)
-    whole = not (np.isnan(every.before).any() or np.isnan(every.after).any())
-    return found.bounds, None if whole else found.interval
+    return found.bounds, None if every.is_whole else found.interval
+
+
+def _bounds_of_mean(values: NDArray[np.float64], declared: Interval | None) -> PartlyKnown | None:
+    """The lowest and the highest mean that missing values allow; None at an end that is not known."""
+    if not len(values):
+        return None
+    missing, total = int(np.isnan(values).sum()), math.fsum(values[~np.isnan(values)])
+    ends = (0.0, 0.0) if not missing else declared or (-math.inf, math.inf)
+    low, high = ((total + missing * end) / len(values) for end in ends)
+    return low if math.isfinite(low) else None, high if math.isfinite(high) else None
+
+
+def _p_if_worst(every: _Values, direction: Direction | None, options: CompareOptions) -> float | None:
+    """The p value of a loss, with every missing item at the worst for the candidate; None if that is no loss."""
+    extremes = every.extremes
+    if every.is_whole or extremes is None or direction is None:
+        return None
+    found = _difference(extremes[direction == "lower"], options)
+    loss = found.difference.value if direction == "lower" else -found.difference.value
+    return found.p_value if loss > 0 else None
 
 
 def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
@@ -202,27 +245,45 @@ def _margin_test(
             fix="Give it in units of the measurement: 0.01 for one point of a share."
             " With measurements of other units, compare some only (--measurement NAME).",
         )
+    if values.extremes is None:  # the missing items could change anything
+        lower, higher, interval = 1.0, 1.0, None
+    else:
+        lowest, highest = (_one_margin_test(extreme, margin, options.alpha) for extreme in values.extremes)
+        lower, higher = lowest.p_lower, highest.p_higher
+        interval = lowest.interval and highest.interval and (lowest.interval[0], highest.interval[1])
+    not_worse = lower if direction == "higher" else higher
+    return MarginTest(
+        margin=margin,
+        interval=interval,
+        p_equivalent=max(lower, higher),
+        p_not_worse=not_worse if direction else None,
+        equivalent=max(lower, higher) < options.alpha,
+        not_worse=not_worse < options.alpha if direction else None,
+    )
+
+
+class _OneMarginTest(NamedTuple):
+    """The one-sided tests of a margin on values of which none is missing."""
+
+    interval: Interval | None
+    p_lower: float
+    p_higher: float
+
+
+def _one_margin_test(values: _Values, margin: float, alpha: float) -> _OneMarginTest:
     found = equivalence_test(
         values.before,
         values.after,
         margin,
         clusters=values.clusters,
         declared=values.declared,
-        alpha=options.alpha,
+        alpha=alpha,
     )
     lower, higher = found.p_not_lower, found.p_not_higher
     if lower is None or higher is None:  # all units differ alike: the signs of what is beyond the margin
         difference = float(np.mean(values.after - values.before))
         lower, higher = (0.5**values.n_units if sign * difference < margin else 1.0 for sign in (-1, 1))
-    not_worse = lower if direction == "higher" else higher
-    return MarginTest(
-        margin=margin,
-        interval=found.interval,
-        p_equivalent=max(lower, higher),
-        p_not_worse=not_worse if direction else None,
-        equivalent=max(lower, higher) < options.alpha,
-        not_worse=not_worse < options.alpha if direction else None,
-    )
+    return _OneMarginTest(found.interval, lower, higher)
 
 
 def _repeats(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> RepeatShares | None:

@@ -1,10 +1,13 @@
 """Gates: what a comparison must show for a build to pass. Callers report failed gates."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
 from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
+from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
+from modelgauge.config.allowance import Allowance
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.figures import exact, figure, p_phrase
 from modelgauge.errors import InvalidOptionError
@@ -53,14 +56,19 @@ class Gates:
         require_not_worse: each is shown to be worse by less than this, in units of the measurement. The comparison
             must have been made with it as its margin.
         fail_if: none of these is true of a candidate's value.
+        max_failed: no more of the items of both runs than this failed in either.
+
+    Each of the first three must hold whatever the failed items would have scored.
     """
 
     fail_if_worse: bool = False
     require_not_worse: float | None = None
     fail_if: tuple[Condition, ...] = ()
+    max_failed: Allowance | None = None
 
     def __bool__(self) -> bool:
-        return self.fail_if_worse or self.require_not_worse is not None or bool(self.fail_if)
+        numbers = self.require_not_worse, self.max_failed
+        return self.fail_if_worse or numbers != (None, None) or bool(self.fail_if)
 
     def outcomes(self, comparison: Comparison) -> list[GateOutcome]:
         """What each gate says of each measurement that it concerns.
@@ -75,7 +83,7 @@ class Gates:
         self._check_directions(rows)
         means = comparison.macro if self.fail_if_worse else ()
         return [
-            *(outcome for row in rows for outcome in self._of_row(row, comparison.alpha)),
+            *(outcome for row in rows for outcome in self._of_row(row, comparison)),
             # Over all tests a loss may show that each of them is too small for.
             *(
                 GateOutcome.of("--fail-if-worse", mean, mean.verdict_text, passed=mean.verdict != "worse")
@@ -99,9 +107,11 @@ class Gates:
                 "--measurement NAME.",
             )
 
-    def _of_row(self, row: MeasurementComparison, alpha: float) -> Iterator[GateOutcome]:
+    def _of_row(self, row: MeasurementComparison, comparison: Comparison) -> Iterator[GateOutcome]:
+        alpha = comparison.alpha
         if self.fail_if_worse:
-            yield GateOutcome.of("--fail-if-worse", row, row.verdict_text, passed=not _is_worse(row, alpha))
+            passed = not (_is_worse(row, alpha) or may_be_worse(row, alpha, comparison.family))
+            yield GateOutcome.of("--fail-if-worse", row, row.verdict_text, passed=passed)
         if self.require_not_worse is not None:
             passed, why = _not_worse(row, alpha)
             gate = f"--require-not-worse {exact(self.require_not_worse)}"
@@ -110,6 +120,11 @@ class Gates:
             if condition.name == row.measurement:
                 passed, why = _unless(condition, row)
                 yield GateOutcome.of(f"--fail-if '{condition}'", row, why, passed=passed)
+        if self.max_failed is not None:
+            of_both = row.n_paired + row.n_failed
+            passed = not self.max_failed.exceeded_by(row.n_failed, of_both)
+            why = f"{row.n_failed:,} of {counted(of_both, 'item')} failed"
+            yield GateOutcome.of(f"--max-failed {self.max_failed.text}", row, why, passed=passed)
 
 
 def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
@@ -131,7 +146,9 @@ def _not_worse(row: MeasurementComparison, alpha: float) -> tuple[bool, str]:
         return False, f"no item of {row.candidate} was paired that could show it"
     is_not = "is not" if found.not_worse else "may be"
     statement = f"{row.candidate} {is_not} worse by {exact(found.margin)} or more"
-    return bool(found.not_worse), f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}"
+    why = f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}"
+    missing = "" if found.not_worse else missing_items_text(row)
+    return bool(found.not_worse), f"{why}. {missing}" if missing else why
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> tuple[bool, str]:
@@ -140,4 +157,16 @@ def _unless(condition: Condition, row: MeasurementComparison) -> tuple[bool, str
         return False, f"no item of {row.candidate} was paired, so it has no value"
     over = f"over {counted(row.n_paired, 'paired item')}"
     shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
-    return not condition.holds(value), shown
+    low, high = row.candidate_bounds or (value, value)
+    lowest = -math.inf if low is None else min(low, value)
+    highest = math.inf if high is None else max(high, value)
+    if condition.holds(value) or not condition.may_hold(lowest, highest):
+        return not condition.holds(value), shown
+    failed = counted(row.n_failed_candidate, "failed item")
+    known = [
+        f"{words} {figure(end, threshold=condition.number)}"
+        for words, end in (("at least", lowest), ("at most", highest))
+        if math.isfinite(end)
+    ]
+    anything = f"any value, since '{row.measurement}' declares no range"
+    return False, f"{shown}; with its {failed} it may have {' and '.join(known) or anything}"

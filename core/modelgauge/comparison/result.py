@@ -17,6 +17,7 @@ from modelgauge.wording.phrases import beginning
 
 _MOST_ROWS = 50  # in a notebook
 Interval = tuple[FiniteFloat, FiniteFloat]
+PartlyKnown = tuple[FiniteFloat | None, FiniteFloat | None]
 Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse", "cannot_tell"]
 """A verdict on a candidate: "higher" and "lower" if the direction of the measurement is unknown."""
 
@@ -63,6 +64,8 @@ class GroupDifference(Frozen):
 
 class MarginTest(Frozen):
     """Whether a difference is smaller than a margin that would matter, by one-sided tests at the level alpha.
+
+    Each test counts missing items as what speaks most against it, so that it holds whatever they would have scored.
 
     Args:
         margin: in units of the measurement.
@@ -128,6 +131,10 @@ class MeasurementComparison(Frozen):
         bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side; None where
             the measurement has no known range.
         bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds, where items are missing.
+        candidate_bounds: (lowest, highest) value of the candidate over the items of both runs, if each item that it
+            failed on were lowest, or highest; None at an end that is not known.
+        p_if_worst: `p_value` if every missing item were worst for the candidate, where that would be a loss; None where
+            no item is missing, or the range or the direction is unknown.
         mde: the smallest true difference that such a comparison finds 4 times in 5.
         n_clusters: how many independent clusters the items form; None if every item is its own cluster.
         direction: which values are better; None if the run does not say.
@@ -170,6 +177,8 @@ class MeasurementComparison(Frozen):
     ties: Count
     bounds: Interval | None = None
     bounds_interval: Interval | None = None
+    candidate_bounds: PartlyKnown | None = None
+    p_if_worst: FiniteFloat | None = None
     mde: FiniteFloat | None = None
     n_clusters: Count | None = None
     direction: Direction | None = None

@@ -33,7 +33,10 @@ class FamilyVerdicts:
     def of(self, row: MeasurementComparison) -> MeasurementComparison:
         """The comparison with its verdict; it has its adjusted p values already."""
         verdict = self._verdict(row)
-        sentences = [self._sentence(row, verdict), "" if self.in_short else _of_missing_items(row)]
+        sentences = [
+            self._sentence(row, verdict),
+            "" if self.in_short else self._of_missing_items(row, verdict),
+        ]
         return row.replaced(
             verdict=verdict,
             verdict_text=" ".join(filter(None, sentences)),
@@ -56,6 +59,12 @@ class FamilyVerdicts:
                 )
                 text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
         return mean.replaced(verdict=verdict, verdict_text=text)
+
+    def _of_missing_items(self, row: MeasurementComparison, verdict: Verdict) -> str:
+        text = missing_items_text(row)
+        if verdict != "worse" and may_be_worse(row, self.alpha, self.family):
+            text += f" At worst, {row.candidate} is significantly worse."
+        return text
 
     def _finding(self, row: MeasurementComparison | MacroComparison) -> Verdict | None:
         if not row.difference or not self._is_finding(row.p_adjusted):
@@ -200,8 +209,13 @@ def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
     return f"{sentence}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
 
 
-def _of_missing_items(row: MeasurementComparison) -> str:
-    """What the reader should know of items without a value: the verdict is about the others."""
+def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:
+    """Return whether the candidate would be significantly worse with the missing items at their worst."""
+    return row.p_if_worst is not None and row.p_if_worst * max(1, family) < alpha
+
+
+def missing_items_text(row: MeasurementComparison) -> str:
+    """Say what the missing items could change about a difference; empty if none is missing."""
     if not row.n_failed:
         return ""
     every = row.n_paired + row.n_failed

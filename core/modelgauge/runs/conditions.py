@@ -57,6 +57,11 @@ class Condition:
         }
         return held[self.operator]
 
+    def may_hold(self, lowest: float, highest: float) -> bool:
+        """Return whether the condition is true of any value in a range."""
+        nearest = min(max(self.number, lowest), highest)
+        return any(map(self.holds, (lowest, nearest, highest)))
+
     def check_name(self, known: Iterable[str], what: str) -> None:
         """Refuse a name that nothing has.
 

@@ -117,6 +117,24 @@ def test_json_has_all_flips_and_the_gates(compare):
     assert ended.err.startswith("Failed: --fail-if-worse: sums, accuracy: bad")
 
 
+def test_failed_items_fail_the_gates_that_they_could_change(compare):
+    pair = ("good", "failing")
+    for gate in ("--fail-if-worse", "--require-not-worse=0.3", "--fail-if=accuracy<0.5", "--max-failed=5%"):
+        assert compare(*JUDGED, gate, suts=pair).code == 0, gate
+    failed = {
+        "--require-not-worse=0.04": "failing may be worse by 0.04 or more",
+        "--fail-if=accuracy<0.95": "with its 2 failed items it may have at least 0.925 and at most 0.975",
+        "--max-failed=4%": "2 of 40 items failed",
+    }
+    for gate, why in failed.items():
+        ended = compare(*JUDGED, gate, suts=pair)
+        assert ended.code == 1, gate
+        assert why in " ".join(ended.err.split())
+    refused = compare(*JUDGED, "--max-failed=some", suts=pair)
+    assert refused.code == 2
+    assert "'some' is neither a number of items nor a percentage like 5%." in refused.err
+
+
 def test_flips_show_lost_and_won_items_with_what_differs(compare):
     shown = compare(*JUDGED, "--flips", "2").out
     heads = [line.split(":")[0] for line in shown.split("\n") if line.startswith(("lost", "won"))]

@@ -1,10 +1,15 @@
 """Gates: what passes, what fails and why, and what is refused."""
 
+import numpy as np
 import pytest
 from comparisons import cannot_tell, comparison, row, unpaired, worse
+from pairs import items_of, runs_of
 
+from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.gates import Gates
+from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.result import MacroComparison, MarginTest
+from modelgauge.config.allowance import Allowance
 from modelgauge.errors import InvalidOptionError
 from modelgauge.runs.conditions import Condition
 
@@ -73,6 +78,11 @@ def test_a_loss_that_only_all_tests_together_show_fails():
     )
 
 
+MISSING = (
+    "6 of 1,319 items failed and are left out; with them the difference is at least 3.8, at most 4.8 points."
+)
+
+
 def equivalence(p_value, not_worse):
     return MarginTest(margin=0.02, interval=(-0.01, 0.03), p_not_worse=p_value, not_worse=not_worse)
 
@@ -88,7 +98,7 @@ def equivalence(p_value, not_worse):
         (
             cannot_tell(equivalence=equivalence(0.23, False)),
             False,
-            "B may be worse by 0.02 or more, one-sided p = 0.23",
+            f"B may be worse by 0.02 or more, one-sided p = 0.23. {MISSING}",
         ),
         (
             cannot_tell(equivalence=equivalence(None, None)),
@@ -151,3 +161,91 @@ def test_an_unknown_measurement_is_refused_with_the_nearest():
         InvalidOptionError, match=r"Did you mean 'accuracy'\? The measurements that were compared"
     ):
         outcomes(Gates(fail_if=(Condition("acuracy", "<", 0.9),)), row())
+
+
+# --- failed items -------------------------------------------------------------------------------------------
+
+
+def with_failures(n_failed, *, side="candidate", n=100, direction="higher", **about):
+    """Two systems with the same answers, half of them right, of which one system failed on the first so many items."""
+    values = np.arange(n) % 2 == (direction == "higher")
+    sides = {name: values.astype(float) for name in ("baseline", "candidate")}
+    sides[side] = np.where(np.arange(n) < n_failed, np.nan, sides[side])
+    return items_of(sides["baseline"], sides["candidate"], directions={"accuracy": direction}, **about)
+
+
+def gated(gates, items, **options):
+    """The only outcome of a gate on a comparison of such items."""
+    made = compare_pairs(runs_of(items), CompareOptions(margin=gates.require_not_worse, **options))
+    (outcome,) = gates.outcomes(made)
+    return outcome
+
+
+@pytest.mark.parametrize("side", ["baseline", "candidate"])
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+@pytest.mark.parametrize(
+    "gates", [Gates(require_not_worse=0.1), Gates(fail_if_worse=True)], ids=["not worse", "worse"]
+)
+def test_gate_fails_where_failed_items_could_make_it_fail(gates, direction, side):
+    assert gated(gates, with_failures(0, direction=direction)).passed
+    assert gated(gates, with_failures(1, direction=direction, side=side)).passed
+    outcome = gated(gates, with_failures(25, direction=direction, side=side))
+    assert not outcome.passed
+    assert "25 of 100 items failed and are left out; with them the difference is" in outcome.why
+
+
+def test_failed_items_on_which_the_candidate_cannot_lose_pass():
+    baseline, candidate = np.zeros(100), np.zeros(100)
+    candidate[:25], candidate[25:50], baseline[25:50] = np.nan, 1, 1
+    assert gated(Gates(require_not_worse=0.1), items_of(baseline, candidate)).passed
+
+
+def test_gate_fails_where_failed_items_of_an_unknown_range_could_change_anything():
+    generator = np.random.default_rng(0)
+    before = generator.normal(10, 1, 100)
+    after = before + generator.normal(0, 0.1, 100)
+    assert gated(Gates(require_not_worse=1), items_of(before, after)).passed
+    after[0] = np.nan
+    outcome = gated(Gates(require_not_worse=1), items_of(before, after))
+    assert not outcome.passed
+    assert outcome.why.endswith("1 of 100 items failed and is left out.")
+    above = gated(Gates(fail_if=(Condition.parse("accuracy > 20"),)), items_of(before, after))
+    assert not above.passed
+    assert above.why.endswith(
+        "with its 1 failed item it may have any value, since 'accuracy' declares no range"
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "passed", "why"),
+    [
+        ("accuracy < 0.351", False, "; with its 30 failed items it may have at least 0.35 and at most 0.65"),
+        ("accuracy < 0.34", True, ""),
+        ("accuracy > 0.6", False, "; with its 30 failed items it may have at least 0.35 and at most 0.65"),
+        ("accuracy == 0.6", False, "; with its 30 failed items it may have at least 0.35 and at most 0.65"),
+        ("accuracy == 0.7", True, ""),
+        ("accuracy >= 0.4", False, ""),
+    ],
+)
+def test_condition_is_about_every_value_that_failed_items_allow(condition, passed, why):
+    outcome = gated(Gates(fail_if=(Condition.parse(condition),)), with_failures(30))
+    assert (outcome.passed, outcome.why) == (passed, f"B has 0.5 over 70 paired items{why}")
+
+
+def test_half_open_range_bounds_the_condition_at_its_known_end():
+    items = items_of([5.0, 5.0], [np.nan, 4.0], ranges={"accuracy": (0, np.inf)})
+    assert gated(Gates(fail_if=(Condition.parse("accuracy < 1"),)), items).passed
+    above = gated(Gates(fail_if=(Condition.parse("accuracy > 9"),)), items)
+    assert (above.passed, above.why.partition("; ")[2]) == (
+        False,
+        "with its 1 failed item it may have at least 2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "passed"), [("0", False), ("24", False), ("25", True), ("24.9%", False), ("25%", True)]
+)
+def test_more_failed_items_than_allowed_fail(allowed, passed):
+    outcome = gated(Gates(max_failed=Allowance.parse(allowed)), with_failures(25))
+    assert (outcome.gate, outcome.passed) == (f"--max-failed {allowed}", passed)
+    assert outcome.why == "25 of 100 items failed"

@@ -87,7 +87,8 @@ def compare(
     baseline. A difference that is not significant is never called equality. With --baseline-sut and no CANDIDATE, the
     other SUTs of the invocation are the candidates.
 
-    The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
+    The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse, --fail-if or --max-failed. A gate passes
+    only if it would pass whatever the failed items had scored.
 
     \b
     Examples:
