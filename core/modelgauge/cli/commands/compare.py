@@ -95,7 +95,6 @@ def compare(
       modelgauge compare latest~1 latest
       modelgauge compare 20260131-120000-a1b2c3 latest --flips 3
       modelgauge compare latest --baseline-sut openai/gpt-4o-mini
-      modelgauge compare latest~1 latest --html compared.html
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
