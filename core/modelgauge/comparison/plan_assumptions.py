@@ -20,6 +20,7 @@ from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
 from modelgauge.stats.comparisons.designs import (
+    correlation_range,
     design_effect,
     difference_stddev,
     discordant_shares,
@@ -77,7 +78,7 @@ class Assumptions(Frozen):
         return discordant_shares(rate, rate + effect, self.correlation)
 
     def largest_effect(self, direction: int, *, correlated: bool) -> float:
-        """The largest difference that such systems can have.
+        """Return the largest difference that such systems can have; 0 if the correlation allows none.
 
         Args:
             direction: 1 for a better candidate, -1 for a worse candidate.
@@ -90,7 +91,7 @@ class Assumptions(Frozen):
             odds = rate / (1 - rate)
             limit = (odds if self.correlation > 0 else 1 / odds) * self.correlation ** (-2 * direction)
             end = limit / (1 + limit)
-        return abs(end - rate) * (1 - 1e-9)
+        return max(0.0, direction * (end - rate)) * (1 - 1e-9)
 
 
 def assumptions(
@@ -129,7 +130,7 @@ def assumptions(
             else assumed.design_effect
         ),
     )
-    return assumed if options.effect is None else _fitting(assumed, options.effect)
+    return _fitting(assumed, options.effect or 0.0)
 
 
 def _from_options(options: PlanOptions) -> Assumptions:
@@ -160,7 +161,10 @@ def _from_options(options: PlanOptions) -> Assumptions:
 
 
 def _fitting(assumed: Assumptions, effect: float) -> Assumptions:
-    """The assumptions, with a correlation that systems can have which differ by the effect: runs may have a higher."""
+    """Return the assumptions with a correlation that is possible for systems that differ by the effect.
+
+    Two runs can have a correlation that is impossible at the rates of the plan; the nearest possible one is used.
+    """
     if assumed.rate is None:
         return assumed
     candidate = assumed.rate + effect
@@ -169,16 +173,16 @@ def _fitting(assumed: Assumptions, effect: float) -> Assumptions:
             f"A rate of {assumed.rate:.4g} and --effect {effect:g} make a rate of {candidate:.4g}.",
             fix=f"Give an effect from {-assumed.rate:.4g} to {1 - assumed.rate:.4g}.",
         )
-    low, high = sorted((assumed.rate, candidate))
-    most = math.sqrt(low * (1 - high) / (high * (1 - low))) if low > 0 and high < 1 else 0.0
-    if assumed.measurement is None or assumed.correlation <= most:
+    least, most = correlation_range(assumed.rate, candidate)
+    if assumed.measurement is None or least <= assumed.correlation <= most:
         _shares(assumed.rate, candidate, assumed.correlation)
         return assumed
+    nearest = min(max(assumed.correlation, least), most)
     note = (
-        f"The runs have a correlation of {assumed.correlation:.2f}; {most:.2f} is used, the most that rates of "
+        f"The runs have a correlation of {assumed.correlation:.2f}; {nearest:.2f} is used, the nearest that rates of "
         f"{assumed.rate:.4g} and {candidate:.4g} can have."
     )
-    return assumed.replaced(correlation=most, notes=(*assumed.notes, note))
+    return assumed.replaced(correlation=nearest, notes=(*assumed.notes, note))
 
 
 def _shares(rate: float, candidate: float, alike: float) -> tuple[float, float]:

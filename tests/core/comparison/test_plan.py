@@ -232,6 +232,18 @@ def test_a_correlation_that_cannot_be_where_systems_are_apart_is_lowered():
     assert "The runs have a correlation of 0.98; 0.76 is used" in plan.notes[0]
 
 
+def test_plan_from_runs_with_impossible_negative_correlation_uses_nearest_possible():
+    a = measured_run("a", {f"n{i}": float(i != 0) for i in range(12)})
+    b = measured_run("b", {f"n{i}": float(i % 2 == 0) for i in range(12)})
+    plan = plan_comparison(b, a)
+    assert plan.assumed.correlation < -0.2  # possible at rates of 0.5
+    plan = plan_comparison(a, b)
+    assert plan.assumed.correlation == pytest.approx(-1 / 11)
+    assert "; -0.09 is used, the nearest that rates of 0.9167 and 0.9167 can have." in plan.notes[0]
+    for design in plan.designs[:2]:
+        assert design.gain is None or 0 < design.gain <= 1 / 12
+
+
 # --- what cannot be planned -----------------------------------------------------------------------------------
 
 ITEMS = {"x": 1.0, "y": 0.0, "z": 1.0}

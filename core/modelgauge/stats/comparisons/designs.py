@@ -46,20 +46,40 @@ def discordant_shares(baseline: float, candidate: float, correlation: float) -> 
     """
     if not (all(0 <= rate <= 1 for rate in (baseline, candidate)) and -1 <= correlation <= 1):
         raise InvalidDataError(
-            f"There are no rates {baseline} and {candidate} with a correlation of {correlation}.",
-            fix="Give rates from 0 to 1.",
+            f"Rates must be between 0 and 1, and a correlation between -1 and 1, not {baseline:g}, {candidate:g} and "
+            f"{correlation:g}.",
+            fix="Give another rate or a smaller effect.",
         )
     spread = math.sqrt(baseline * (1 - baseline) * candidate * (1 - candidate))
-    least, most = max(0.0, baseline + candidate - 1), min(baseline, candidate)
+    least, most = _shares_of_both(baseline, candidate)
     both = baseline * candidate + correlation * spread
     if not least - 1e-12 <= both <= most + 1e-12:
-        ends = [(end - baseline * candidate) / spread for end in (least, most)] if spread else [0.0, 0.0]
+        lowest, highest = correlation_range(baseline, candidate)
         raise InvalidDataError(
             f"Rates of {baseline:g} and {candidate:g} cannot have a correlation of {correlation:g}.",
-            fix=f"Give one from {ends[0]:.3f} to {ends[1]:.3f}.",
+            fix=f"Give one from {lowest:.3f} to {highest:.3f}.",
         )
     both = min(max(both, least), most)
     return baseline - both, candidate - both
+
+
+def correlation_range(baseline: float, candidate: float) -> tuple[float, float]:
+    """Return the lowest and the highest correlation (phi) that two systems can have over the items.
+
+    Args:
+        baseline: the share that the baseline gets right, from 0 to 1.
+        candidate: the share that the candidate gets right, from 0 to 1.
+    """
+    spread = math.sqrt(baseline * (1 - baseline) * candidate * (1 - candidate))
+    if not spread:
+        return 0.0, 0.0
+    least, most = _shares_of_both(baseline, candidate)
+    return (least - baseline * candidate) / spread, (most - baseline * candidate) / spread
+
+
+def _shares_of_both(baseline: float, candidate: float) -> tuple[float, float]:
+    """Return the smallest and the largest share of items that both can get right."""
+    return max(0.0, baseline + candidate - 1), min(baseline, candidate)
 
 
 def difference_stddev(baseline: float, candidate: float, correlation: float) -> float:
