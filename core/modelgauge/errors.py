@@ -187,6 +187,10 @@ class MissingLogProbabilitiesError(CallError):
     """A SUT answered without the log-probabilities that it was asked for."""
 
 
+class BlockedError(CallError):
+    """A content filter of the service withheld an answer, or a part of it (`SUTCompletion.blocked`)."""
+
+
 class SingleCompletionError(CallError):
     """A system refuses to give several completions in one call; where its SUT has `completions = "auto"`, each is asked
     for by a call of its own."""

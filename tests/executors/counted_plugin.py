@@ -114,7 +114,8 @@ class Counted(PromptResponseSUT):
 
     def translate_response(self, request, response):
         usage = Usage(input_tokens=2, output_tokens=3, cost_usd=self.price) if self.price else None
-        return SUTResponse([SUTCompletion(response)], usage=usage)
+        is_blocked = self.mood == "blocked" and request.endswith("7")
+        return SUTResponse([SUTCompletion(response, blocked=is_blocked)], usage=usage)
 
     def _log(self, what: str, request: str) -> None:
         with (self.folder / "calls").open("a") as log:

@@ -58,6 +58,13 @@ def test_a_run_is_the_same_item_by_item(counting, monkeypatch):
     assert counting.rescore(record).result == alone.result
 
 
+def test_blocked_answers_are_counted_in_run_of_workers_and_in_its_rescore(counting):
+    record = counting.run(options={"mood": "blocked"})
+    assert (record.counts.scored, record.counts.sut_errors, record.counts.blocked) == (36, 4, 4)
+    assert counting.rescore(record).counts.blocked == 4
+    assert len(counting.calls()) == 40
+
+
 def test_each_test_of_a_run_has_its_own_data(counting, tmp_path):
     plugin = tmp_path / "tests_with_data.py"
     plugin.write_text(TESTS_WITH_DATA)

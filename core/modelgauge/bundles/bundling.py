@@ -254,7 +254,9 @@ def _bare(
     completions = tuple(
         [
             SUTCompletionAnnotations(
-                completion=SUTCompletion("", finish_reason=each.completion.finish_reason),
+                completion=SUTCompletion(
+                    "", finish_reason=each.completion.finish_reason, blocked=each.completion.blocked
+                ),
                 annotations=dict.fromkeys(each.annotations),
             )
             for each in interaction.response.completions

@@ -24,7 +24,7 @@ from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.wording.phrases import counted
 
-_OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "failed_repeats")
+_OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "blocked", "failed_repeats")
 _ESTIMATES = ("value", "n", "stderr", "interval", "bounds")
 _SAID_TWICE = (
     "invocation_id", "run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_initialization",

@@ -13,7 +13,7 @@ from typing import Any
 from modelgauge.api import Runner
 from modelgauge.cache.explaining import Explanation, explain
 from modelgauge.cache.opening import readable_cache
-from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
@@ -37,7 +37,7 @@ _PATIENCE = 3.0  # seconds
 
 @dataclass(slots=True)
 class SingleCall:
-    """One call, step by step. Steps that a failure left out are None.
+    """One call, step by step. Steps that a failure left out are None; a blocked answer is there, and a failure.
 
     Args:
         uid: of the SUT or annotator.
@@ -181,13 +181,15 @@ def _make_call(
     for item in record.iter_items():
         if not isinstance(item, TestItemRecord):
             call.failure = item
+            if not annotators:
+                call.answer = next(responses_of(item), None)
             continue
         first = item.interactions[0].response.completions[0]
         call.answer = first.get_annotation(_ANNOTATION) if annotators else next(responses_of(item))
     return call
 
 
-def responses_of(item: TestItemRecord) -> Iterator[SUTResponse]:
+def responses_of(item: ItemRecord) -> Iterator[SUTResponse]:
     """The responses to an item's prompts, without their annotations."""
     for interaction in item.interactions:
         yield SUTResponse(

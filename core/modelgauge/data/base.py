@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from modelgauge.data.json_values import IsDefault
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing, beginning, capitalized, counted, first_few
@@ -36,6 +37,14 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 Seconds = Annotated[float, Field(ge=0, lt=2**63)]
 """How long, or how long since a run began."""
+
+
+def added_later(default: Any) -> Any:
+    """Declare a field that earlier versions lack.
+
+    While it has its default, JSON and cache keys leave it out: keys, digests and journals stay as they were.
+    """
+    return Field(default=default, exclude_if=IsDefault(default))
 
 
 class Frozen(BaseModel):

@@ -20,7 +20,7 @@ from modelgauge.data.json_values import is_exact
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.results import failing
 from modelgauge.data.spans import TRACE, Span, Trace
-from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.errors import BlockedError, InvalidDataError, RecordError
 from modelgauge.wording.phrases import beginning
 
 Stage = Literal["sut", "annotator", "measure"]
@@ -138,6 +138,11 @@ class TestItemExceptionRecord(Frozen):
         return f"<TestItemExceptionRecord {self.index}: {self.test_item.id}, failed at {self.stage}: {why}>"
 
     __str__ = __repr__  # pydantic's has all fields
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if the service of the SUT blocked the answer."""
+        return self.stage == "sut" and self.error_type == BlockedError.__name__
 
     @property
     def failures(self) -> tuple["TestItemExceptionRecord"]:

@@ -168,11 +168,26 @@ def _comes_back(model: BaseModel) -> bool:
 # --- the canonical text ---------------------------------------------------------------------------------
 
 
+class IsDefault:
+    """The `exclude_if` of a field that was added to a class later, see `added_later`.
+
+    Args:
+        default: of the field.
+    """
+
+    def __init__(self, default: object) -> None:
+        self._default = default
+
+    def __call__(self, value: object) -> bool:
+        return type(value) is type(self._default) and value == self._default
+
+
 def canonical_json(value: Any) -> str:
     """The one text of a value: sorted keys, no white space, ASCII only. Texts are equal when values are.
 
     Models and dataclasses are walked field by field together with their class names, because a dump can drop
-    the fields of a subclass and merge `1` with `"1"`. Values of different types differ (`1`, `1.0`, `True`,
+    the fields of a subclass and merge `1` with `"1"`. Fields that were `added_later` are left out while they have
+    their default, so that texts made before stay equal. Values of different types differ (`1`, `1.0`, `True`,
     `"1"`), and so do `0.0` and `-0.0`.
 
     Raises:
@@ -237,7 +252,11 @@ def _plain_dict(value: dict[Any, Any], inner: Callable[[Any], Any]) -> dict[str,
 
 def _plain_model(value: BaseModel, inner: Callable[[Any], Any]) -> dict[str, Any]:
     held = value.__dict__  # besides the fields, what cached properties have left there
-    fields = {name: inner(held[name]) for name in type(value).model_fields if name in held}
+    fields = {
+        name: inner(held[name])
+        for name, field in type(value).model_fields.items()
+        if name in held and not (isinstance(field.exclude_if, IsDefault) and field.exclude_if(held[name]))
+    }
     made: dict[str, Any] = {"$model": class_name(type(value)), "fields": fields}
     if value.__pydantic_extra__:
         made["extra"] = {name: inner(part) for name, part in value.__pydantic_extra__.items()}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
 
-from modelgauge.data.base import Frozen, Text, unshared
+from modelgauge.data.base import Frozen, Text, added_later, unshared
 from modelgauge.data.json_values import check_exact
 
 
@@ -105,6 +105,8 @@ class SUTCompletion(Frozen):
         tool_calls: the tools that were called.
         finish_reason: why it ended, in the SUT's own words.
         metadata: what an app returns in addition to its text, such as its retrieval context.
+        blocked: True if a content filter of the service withheld the answer or a part of it. The text is what came, and
+            may be empty; the service's categories go in the metadata.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("text",)
@@ -117,6 +119,7 @@ class SUTCompletion(Frozen):
     tool_calls: tuple[ToolCall, ...] | None = None
     finish_reason: Text | None = None
     metadata: JsonObject = Field(default_factory=dict)
+    blocked: bool = added_later(False)
 
     if TYPE_CHECKING:
 
@@ -131,6 +134,7 @@ class SUTCompletion(Frozen):
             tool_calls: Sequence[ToolCall] | None = None,
             finish_reason: str | None = None,
             metadata: dict[str, Any] = ...,
+            blocked: bool = False,
         ) -> None: ...
 
 
@@ -141,6 +145,11 @@ class SUTResponse(Frozen):
 
     completions: Annotated[tuple[SUTCompletion, ...], Field(min_length=1)]
     usage: Usage | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if the service blocked a completion."""
+        return any(completion.blocked for completion in self.completions)
 
     if TYPE_CHECKING:
 

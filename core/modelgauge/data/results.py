@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
 
-from modelgauge.data.base import Count, Frozen, Seconds
+from modelgauge.data.base import Count, Frozen, Seconds, added_later
 from modelgauge.data.estimates import Estimate, reaches
 from modelgauge.data.figures import interval_text, value_text
 from modelgauge.data.json_values import finite_number
@@ -216,6 +216,7 @@ class Counts(Frozen):
     """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
     `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
+    `blocked` counts those of the `sut_errors` that the service of the SUT blocked; JSON leaves it out where it is 0.
     `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
     questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
     secret, and so are not in the cache.
@@ -228,6 +229,7 @@ class Counts(Frozen):
     sut_errors: Count = 0
     annotator_errors: Count = 0
     unscored: Count = 0
+    blocked: Count = added_later(0)
     failed_repeats: Count = 0
     sut_calls: CallCounts = CallCounts()
     annotator_calls: CallCounts = CallCounts()

@@ -313,8 +313,8 @@ class RecordedAnswers(Answerer):
             for n in range(self._repeats)
         }
         whole = {n: given for n, given in by_repeat.items() if len(given) == len(item.prompts)}
-        if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self._repeats):
-            # Some may be there that could not be written.
+        if not isinstance(old, TestItemRecord) and len(whole) < self._repeats:
+            # The SUT failed, or some answers could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
             Answered(prompt, _asked(recorded), recorded.repeat)  # with the live context

@@ -34,6 +34,7 @@ from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import (
+    BlockedError,
     CallError,
     CallTimeoutError,
     DefinitionError,
@@ -120,6 +121,11 @@ class Switchboard:
                     fix="See why it failed in the traceback.",
                 ) from error
         judge_keys.get([]).extend([key for key in asked.keys if key is not None])
+        if asked.response.is_blocked:
+            raise BlockedError(
+                f"The service of SUT '{target.owner.uid}', which '{annotator.uid}' asked, blocked its answer.",
+                fix="Choose another judge, or change the content filter of the service.",
+            )
         return asked.response
 
     def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
@@ -191,6 +197,7 @@ class Switchboard:
             },
             test.choose_annotators if overrides(type(test), "choose_annotators") else None,
             Measurer(test),
+            work.respondent.uid,
             tally,
             self.services.turns,
             reducer(options.reduce, options.repeats),

@@ -178,7 +178,8 @@ test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest, which 
 
 
 def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Iterator[MetricData]:
-    for interaction in item.interactions:
+    is_asked = not (isinstance(item, TestItemExceptionRecord) and item.stage == "sut")
+    for interaction in item.interactions if is_asked else ():
         component, completion = test.component(interaction.prompt), interaction.response.completions[0]
         for key in test.choose_annotators(interaction.prompt):
             metric = test.metrics[key]

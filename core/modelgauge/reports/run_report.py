@@ -154,7 +154,7 @@ def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[tuple[str, s
 def _keeps_answers(run: RecordedRun) -> bool:
     """Whether calls of a run have failed, and what was answered is in the cache."""
     counts, options = run.record.counts, run.folder and run.folder.read_manifest().get("options")
-    has_failed = counts.sut_errors or counts.annotator_errors or counts.failed_repeats
+    has_failed = counts.sut_errors > counts.blocked or counts.annotator_errors or counts.failed_repeats
     if not has_failed or not isinstance(options, dict) or options.get("caching") is not True:
         return False
     return not any(note.startswith("Not cached") for note in run.record.notes)
@@ -194,8 +194,9 @@ def _items(run: RecordedRun) -> str:
     counts, sample = run.record.counts, run.record.sample
     chosen = "" if sample is None else f"{sample.size:,} of {sample.total:,}, seed {sample.seed}: "
     partial = f", {counts.partial:,} of them in part ({counted(counts.failed_repeats, 'failed repeat')})"
-    kinds = {"SUT error": counts.sut_errors, "annotator error": counts.annotator_errors}
+    kinds = {"SUT error": counts.sut_errors - counts.blocked, "annotator error": counts.annotator_errors}
     parts = [counted(number, kind) for kind, number in kinds.items() if number]
+    parts += [f"{counts.blocked:,} blocked by the service"] if counts.blocked else []
     parts += [f"{counts.unscored:,} unscored"] if counts.unscored else []
     unfinished = counts.items - counts.finished
     failed = f"{counts.failed:,} failed" + (f" ({', '.join(parts)})" if parts else "")

@@ -92,6 +92,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
     """
 
     requires_sut_capabilities = ()  # nobody is asked
+    judges_blocked_answers = True  # people may have rated them
 
     def __init__(self, uid: str, run: RunFolder) -> None:
         super().__init__(uid)

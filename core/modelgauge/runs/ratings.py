@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from modelgauge.data.base import Count, Frozen, Text, UnknownFields
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import hex_digest
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder, whole_lines
@@ -136,7 +136,9 @@ def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
 
 
 def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
-    """The completions of an item that people judge; none where a prompt has no answer."""
+    """The completions of an item that people judge; none where a prompt has no answer, or a blocked one."""
+    if isinstance(item, TestItemExceptionRecord) and item.stage == "sut":
+        return ()
     repeat, _ = first_repeat(item)
     answers = [
         interaction.response.completions for interaction in item.interactions if interaction.repeat == repeat

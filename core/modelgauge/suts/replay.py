@@ -18,6 +18,12 @@ _HOW_TO_WRITE = (
     "--sut replay/PATH"
 )
 
+_BLOCKED = "blocked"
+_TRUTHS: dict[str | bool | None, bool] = {
+    **dict.fromkeys((None, False, "", "false", "no", "0"), False),
+    **dict.fromkeys((True, "true", "yes", "1"), True),
+}
+
 
 class ReplaySUT(PromptResponseSUT[str, str]):
     """Answers each prompt with the response recorded for exactly this text; an unknown prompt is an error of
@@ -31,6 +37,8 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         model: path of a JSONL or CSV file (UTF-8; the suffix decides).
         prompt: the column of prompts.
         response: the column of responses.
+        blocked: the column that says which responses the service blocked: true, false or nothing. Only the default may
+            be missing; then no response is blocked.
 
     Raises:
         InputFileError: the file cannot be read; the message names file, line and columns.
@@ -39,7 +47,14 @@ class ReplaySUT(PromptResponseSUT[str, str]):
     max_concurrency: int | None = 1024
     identity_excludes: ClassVar[frozenset[str]] = frozenset({"model"})  # what counts is what the file holds
 
-    def __init__(self, uid: str, model: str, prompt: str = "prompt", response: str = "response") -> None:
+    def __init__(
+        self,
+        uid: str,
+        model: str,
+        prompt: str = "prompt",
+        response: str = "response",
+        blocked: str = _BLOCKED,
+    ) -> None:
         super().__init__(uid)
         self._path = Path(model)
         try:
@@ -48,18 +63,22 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         except InputFileError as error:
             raise InputFileError(error.problem, fix=_HOW_TO_WRITE) from None
         self.cache_version = hashlib.sha256(data).hexdigest()
-        self._answers: dict[str, str] = {}
+        self._answers: dict[str, tuple[str, bool]] = {}
         self._ambiguous: set[str] = set()
         for row in table.rows:
             if row.problem is not None and not row.values:
                 raise InputFileError(row.problem.problem, fix=_HOW_TO_WRITE)
-            asked, answer = (
-                _text(row, column, is_cell=table.cells_are_text) for column in (prompt, response)
-            )
+            asked, is_blocked = _text(row, prompt, is_cell=table.cells_are_text), _is_true(row, blocked)
+            answer = _text(row, response, is_cell=table.cells_are_text or is_blocked), is_blocked
             if self._answers.setdefault(asked, answer) != answer:
                 self._ambiguous.add(asked)
         if not self._answers:
             raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)
+        if blocked != _BLOCKED and not any(blocked in row.values for row in table.rows):
+            raise InputFileError(
+                f"{model} has no column '{blocked}'.",
+                fix="Name the column of blocked responses, or leave it out.",
+            )
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
         """Look answers up by the prompt's text."""
@@ -77,12 +96,12 @@ class ReplaySUT(PromptResponseSUT[str, str]):
                 f"{self._path} has no response for the prompt: {_start(request)}.",
                 fix="Add a line with exactly this prompt; `modelgauge list-items` prints a test's prompts.",
             )
-        return self._answers[request]
+        return self._answers[request][0]
 
     def translate_response(self, request: str, response: str) -> SUTResponse:
         """The recorded response as the only completion."""
-        del request
-        return SUTResponse(completions=(SUTCompletion(text=response),))
+        _, blocked = self._answers.get(request, ("", False))
+        return SUTResponse(completions=(SUTCompletion(text=response, blocked=blocked),))
 
 
 def _start(text: str) -> str:
@@ -102,3 +121,14 @@ def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
         what = "not a text that UTF-8 can hold" if isinstance(value, str) else f"{a_thing(value)}, not a text"
         raise InputFileError(f"{row.place}: '{column}' is {what}.", fix="Write it as a JSON string.")
     return value
+
+
+def _is_true(row: SourceRow, column: str) -> bool:
+    value = row.values.get(column)
+    key = value.strip().lower() if isinstance(value, str) else value
+    if not isinstance(key, str | bool | None) or key not in _TRUTHS:
+        raise InputFileError(
+            f"{row.place}: '{column}' is {quoted(str(value), 40)}, not true or false.",
+            fix="Write true for a response that the service blocked, else false or nothing; or rename the column.",
+        )
+    return _TRUTHS[key]

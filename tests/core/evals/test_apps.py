@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from modelgauge.errors import CallTimeoutError, RunStoppedError
+from modelgauge import SUTCompletion
+from modelgauge.errors import CallError, CallTimeoutError, RunStoppedError
 from modelgauge.evals import Golden, assert_test, evaluate, observe
 from modelgauge.evals import apps as module
 from modelgauge.metrics import ExactMatchMetric
@@ -163,3 +164,18 @@ def test_what_belongs_to_another_loop_is_told_with_what_to_do():
     assert len(errors) == len(GOLDENS)
     assert any("different loop" in error for error in errors.values())
     assert all("made within the app, when it is first called" in error for error in errors.values())
+
+
+def test_blocked_answer_of_app_is_failure_that_no_metric_judged():
+    def app(question):
+        return SUTCompletion("part", blocked=True) if question == "b" else question
+
+    result = judged(app)
+    blocked = result.test_results[1]
+    assert [one.success for one in result] == [True, False, True]
+    assert blocked.metrics_data == ()
+    assert blocked.failures == [blocked.error]
+    assert blocked.error.startswith("BlockedError: The service blocked the answer.")
+    assert (result.record.counts.sut_errors, result.record.counts.blocked) == (1, 1)
+    with pytest.raises(CallError, match="could not be judged: BlockedError"):
+        assert_test(golden=GOLDENS[1], observed_callback=observe(metrics=[EXACT])(app))

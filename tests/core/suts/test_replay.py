@@ -158,3 +158,42 @@ def test_unknown_and_ambiguous_prompts_are_errors_of_their_items(tmp_path):
     assert "no response for the prompt: 'unknown'" in unknown.message
     assert "different responses for one prompt: 'ambiguous'" in ambiguous.message
     assert record.counts.sut_errors == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "prompt,response,blocked\nknown,yes,\nbad,part,TRUE\nworse,,1\n"),
+        (
+            "a.jsonl",
+            (
+                '{"prompt": "known", "response": "yes"}\n{"prompt": "bad", "response": "part", "blocked": true}\n'
+                '{"prompt": "worse", "response": null, "blocked": true}'
+            ),
+        ),
+    ],
+)
+def test_column_says_which_responses_were_blocked(tmp_path, name, content):
+    sut = made(tmp_path, name, content)
+    found = {prompt: sut.translate_response(prompt, ask(sut, prompt)) for prompt in ("known", "bad", "worse")}
+    assert [(response.completions[0].text, response.is_blocked) for response in found.values()] == [
+        ("yes", False),
+        ("part", True),
+        ("", True),
+    ]
+
+
+def test_column_of_blocked_responses_can_have_another_name(tmp_path):
+    content = "prompt,response,filtered,blocked\np,r,yes,by whom?\n"
+    sut = made(tmp_path, "a.csv", content, blocked="filtered")
+    assert sut.translate_response("p", "r").is_blocked
+    with pytest.raises(InputFileError, match="line 2: 'blocked' is 'by whom\\?', not true or false"):
+        made(tmp_path, "a.csv", content)
+    with pytest.raises(InputFileError, match="no column 'filterd'"):
+        made(tmp_path, "a.csv", content, blocked="filterd")
+
+
+def test_prompt_that_was_blocked_once_only_is_ambiguous(tmp_path):
+    sut = made(tmp_path, "a.csv", "prompt,response,blocked\np,r,\np,r,yes\n")
+    with pytest.raises(MissingAnswerError):
+        ask(sut, "p")

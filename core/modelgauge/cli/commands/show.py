@@ -189,6 +189,7 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
     from modelgauge.cli.commands.run_one import shown
     from modelgauge.data.figures import duration, exact
     from modelgauge.data.item_records import TestItemRecord
+    from modelgauge.data.spans import TRACE
 
     yield f"{record.index + 1}. {record.test_item.id}"
     for interaction in record.interactions:
@@ -197,7 +198,11 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
             completion = annotated.completion
             if completion.reasoning:
                 yield f"  reasoning\n{indented(completion.reasoning, '    ')}"
-            yield f"  completion\n{indented(completion.text, '    ')}"
+            blocked = ", blocked by the service" if completion.blocked else ""
+            yield f"  completion{blocked}\n{indented(completion.text, '    ')}"
+            metadata = {name: value for name, value in completion.metadata.items() if name != TRACE}
+            if completion.blocked and metadata:
+                yield f"  metadata\n{indented(shown(metadata))}"
             for name, annotation in annotated.annotations.items():
                 yield f"  annotation {name}\n{indented(shown(annotation))}"
         if interaction.time is not None:

@@ -105,6 +105,7 @@ class Tally:
                 self.outcomes["failed_repeats"] += len(record.failed_repeats)
         else:
             self.outcomes[_FAILED_AT[record.stage]] += 1
+            self.outcomes["blocked"] += record.is_blocked
 
     def frozen(self, not_begun: int | None = None) -> Counts:
         """The counts as a record has them.

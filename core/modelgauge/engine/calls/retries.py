@@ -14,6 +14,7 @@ from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.waiting import Server
 from modelgauge.errors import (
+    BlockedError,
     CallTimeoutError,
     DefinitionError,
     InvalidResponseError,
@@ -53,7 +54,7 @@ _SEVERAL = "Multiple exceptions: "
 
 _LONG = 10.0  # seconds
 # Another call meets them again.
-_OURS = (DefinitionError, InvalidResponseError, RunStoppedError, SingleCompletionError)
+_OURS = (BlockedError, DefinitionError, InvalidResponseError, RunStoppedError, SingleCompletionError)
 
 
 def classify(owner: Any, error: Exception) -> ErrorClass:

@@ -25,10 +25,13 @@ from modelgauge.engine.calls.services import AnswerTurns
 from modelgauge.engine.items.answers import Answered, Answerer, Failed, note_failed
 from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, joined
 from modelgauge.engine.loop.together import all_done
-from modelgauge.errors import DefinitionError, RecordError, RunStoppedError
+from modelgauge.errors import BlockedError, DefinitionError, RecordError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 
 Interactions = Sequence[PromptInteractionAnnotations]
+
+_BLOCKED = "The service blocked the answer."
+_JUDGE_BLOCKED = "A Test with judges_blocked_answers = True judges such answers."
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class ItemWorker:
         annotators: judge each completion, by the test's own names.
         chosen: names those that judge the completions of a prompt; None for all.
         measurer: measures.
+        sut_uid: who answers, in records of failures.
         tally: the pair's counts.
         turns: of the items that are answered.
         reduce: how often each prompt is asked, and how one measurement is made of those of the repeats.
@@ -49,6 +53,7 @@ class ItemWorker:
     annotators: Mapping[str, Target]
     chosen: Callable[[PromptWithContext], Collection[str]] | None
     measurer: Measurer
+    sut_uid: str
     tally: Tally
     turns: AnswerTurns
     reduce: Reducer
@@ -63,6 +68,8 @@ class ItemWorker:
         failed: Failed = {}
         try:
             ended = await self.answerer.answer(index, item, answers, failed)
+            if not self.measurer.judges_blocked:
+                self._fail_blocked(answers, failed)
             return ended or await self._judge(index, item, answers, failed)
         except StageError as failure:
             return _failed(index, item, answers, failure)
@@ -70,6 +77,19 @@ class ItemWorker:
             raise
         except Exception as error:  # noqa: BLE001  a defect, of ours or of an author's object, ends no other item
             return _failed(index, item, answers, StageError("measure", self.measurer.uid, error))
+
+    def _fail_blocked(self, answers: Sequence[Answered], failed: Failed) -> None:
+        """Fail the repeats that the service blocked. Their answers stay in the record, so that `rescore` has them.
+
+        Raises:
+            StageError: too few repeats are left to measure the item.
+        """
+        blocked = [
+            answer for answer in answers if answer.asked.response.is_blocked and answer.repeat not in failed
+        ]
+        if blocked:
+            failure = StageError("sut", self.sut_uid, BlockedError(_BLOCKED, fix=_JUDGE_BLOCKED))
+            note_failed([answer.repeat for answer in blocked], [failure] * len(blocked), failed, self.reduce)
 
     async def _judge(
         self, index: int, item: TestItem, answers: Sequence[Answered], failed: Failed

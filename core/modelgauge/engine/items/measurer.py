@@ -40,6 +40,7 @@ class Measurer:
         self._test = test
         self.uid = test.uid
         self.stage = AtStage("measure", test.uid)
+        self.judges_blocked = test.judges_blocked_answers
         self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {
             name: (float(low), float(high)) for name, (low, high) in test.measurement_ranges.items()
