@@ -1,9 +1,12 @@
 """A plugin for runs on several processes: items with contexts, and a SUT that logs each call."""
 
 import asyncio
+import ctypes
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -69,22 +72,24 @@ class Counted(PromptResponseSUT):
         slow: int = 0,
         price: float = 0.0,
         mood: str = "",
+        freezes: str = "",
         key: Key | None = None,
     ) -> None:
         super().__init__(uid)
         self.folder, self.seconds, self.busy, self.kills = Path(folder), seconds, busy, kills
         self.slow, self.price, self.mood, self.key = slow, price, mood, key
+        self.freezes = freezes
         self.is_slow = False
 
     async def open(self) -> None:
+        if self.mood == "crowded" and _is_worker() and not self._take("place"):
+            os._exit(3)
+        if self.mood == "aging" and _is_worker() and "lying" not in sys.orig_argv[2]:
+            os._exit(3)
         if self.mood == "unopened":
             raise OSError("there is no model here")
         if self.slow and _is_worker():
-            try:
-                (self.folder / "slow").touch(exist_ok=False)
-                self.is_slow = True
-            except FileExistsError:
-                pass
+            self.is_slow = self._take("slow")
         if self.mood == "noisy":
             warnings.warn("the model is old", stacklevel=1)
             sys.stdout.write("loaded\n")
@@ -96,6 +101,8 @@ class Counted(PromptResponseSUT):
         self._log("begin", request)
         if self.kills == request:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.freezes and request == "word 3" and self._take("frozen"):
+            _FREEZES[self.freezes]()
         if self.mood == "failing":
             raise ValueError("no answer")
         if self.mood == "limited" and request.endswith("7") and not (self.folder / request).exists():
@@ -117,6 +124,14 @@ class Counted(PromptResponseSUT):
         is_blocked = self.mood == "blocked" and request.endswith("7")
         return SUTResponse([SUTCompletion(response, blocked=is_blocked)], usage=usage)
 
+    def _take(self, name: str) -> bool:
+        """Whether this call is the first to ask for a file in the folder."""
+        try:
+            (self.folder / name).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
     def _log(self, what: str, request: str) -> None:
         with (self.folder / "calls").open("a") as log:
             log.write(f"{what}\t{os.getpid()}\t{request}\n")
@@ -124,6 +139,30 @@ class Counted(PromptResponseSUT):
 
 class _LimitedError(Exception):
     pass
+
+
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _hold_interpreter() -> None:
+    ctypes.PyDLL(None).sleep(1000)  # without giving the lock of the interpreter back, as a C extension can
+
+
+def _leave_child() -> None:
+    """Die, and leave a process behind that holds the streams."""
+    sleeper = subprocess.Popen(["sleep", "60"])
+    (Path(os.environ["COUNTED_CHILD"])).write_text(str(sleeper.pid))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _deadlock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+_FREEZES = {"stop": _stop, "interpreter": _hold_interpreter, "deadlock": _deadlock, "child": _leave_child}
 
 
 class Heavy(Counted):

@@ -106,8 +106,6 @@ class RunObserver:
         self.started.append(run)
         log.info("Run %s: %s on %s", run["run_id"], run["test_uid"], run["sut_uid"])
 
-    watches_items = False  # of scored items nothing is said
-
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         """An item has its record."""
         if record.kind == "exception":

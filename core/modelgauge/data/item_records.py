@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError
-from pydantic_core import from_json
 
 from modelgauge.data.annotations import (
     Interactions,
@@ -13,7 +12,7 @@ from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     completions_of,
 )
-from modelgauge.data.base import Count, Frozen, of_valid
+from modelgauge.data.base import Count, Frozen
 from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
@@ -235,19 +234,3 @@ def item_from_json(line: bytes, where: str) -> ItemRecord:
     raise RecordError(
         f"{where} is not an item record: {why}.", fix="Remove the line, then run `modelgauge resume`."
     )
-
-
-def scored_without_answers(line: bytes, item: TestItem) -> TestItemRecord | None:
-    """Read what counts and columns need of a scored item, several times as fast as `item_from_json`.
-
-    Args:
-        line: of the journal, as this version writes it.
-        item: of the record.
-
-    Returns:
-        The record without its interactions; None if the item failed.
-    """
-    if not line.startswith(_SCORED):
-        return None
-    held = {"failed_repeats": (), **from_json(line), "test_item": item, "interactions": ()}
-    return of_valid(TestItemRecord, **held)

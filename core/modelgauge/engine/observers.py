@@ -36,11 +36,6 @@ class Observers:
         self._observers = list(observers)
         self._failed: set[int] = set()
 
-    @property
-    def watch_items(self) -> bool:
-        """Whether any may look at the answers of scored items: all do but those whose `watches_items` is false."""
-        return any(getattr(observer, "watches_items", True) for observer in self._observers)
-
     def run_started(self, run: Mapping[str, Any]) -> None:
         self._tell(lambda observer: observer.run_started(run))
 

@@ -148,14 +148,7 @@ class Run:
         )
         async with pool as self._pool:
             for number, pair in enumerate(pairs):
-                pair.remote = RemoteWork(
-                    pair.work,
-                    number,
-                    pool,
-                    pair.answerer,
-                    options,
-                    is_observed=pair.shared.observers.watch_items,
-                )
+                pair.remote = RemoteWork(pair.work, number, pool, pair.answerer, options)
             yield
 
     def _fail_to_open(self, target: Target, failure: RunStoppedError) -> None:

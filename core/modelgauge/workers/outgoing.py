@@ -1,12 +1,15 @@
-"""Messages of a worker to the driver beside records: its counts, and the lines of its log."""
+"""Messages of a worker to the driver beside records: signs of life, its counts, and the lines of its log."""
 
+import asyncio
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from modelgauge.engine.bookkeeping.tally import CallTally, Tally
+from modelgauge.engine.executors.messages import BEAT
 
 Post = Callable[..., None]
 """Sends a message to the driver: its kind and fields."""
@@ -46,6 +49,46 @@ def _growth(now: _Counts, before: _Counts) -> list[Any]:
     """What `CallTally.add` takes."""
     unkept = {name: number - before[3].get(name, 0) for name, number in now[3].items()}
     return [now[0] - before[0], now[1] - before[1], sorted(now[2] - before[2]), unkept]
+
+
+# --- signs of life ----------------------------------------------------------------------------------------------------
+
+
+class SignsOfLife:
+    """Signs of life, sent from a thread while the event loop gets on. Used as `with`.
+
+    Every beat is a sign while the worker starts, since constructors may block the loop for long. Afterwards the loop must
+    have turned or begun another task since the last beat.
+
+    Args:
+        post: sends a message to the driver.
+    """
+
+    def __init__(self, post: Post) -> None:
+        self._post, self._loop = post, asyncio.get_running_loop()
+        self._turns = 0  # of the loop; 0 while the worker starts
+        self._has_ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._beat, name="modelgauge-beat", daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._has_ended.set()
+
+    async def keep_turning(self) -> None:
+        """Count turns of the loop."""
+        while True:
+            self._turns += 1
+            await asyncio.sleep(BEAT / 2)
+
+    def _beat(self) -> None:
+        before: object = None
+        while not self._has_ended.wait(BEAT):
+            now = self._turns, id(asyncio.current_task(self._loop))
+            if now != before or not self._turns:
+                self._post("alive")
+            before = now
 
 
 # --- logs -------------------------------------------------------------------------------------------------------------

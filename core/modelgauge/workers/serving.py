@@ -14,7 +14,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.executors.messages import END, TAB, Brief, packed, unpacked
+from modelgauge.engine.executors.messages import TAB, Brief, LineBuffer, packed, unpacked
 from modelgauge.engine.executors.remote_admission import Calls, RemoteAdmission
 from modelgauge.engine.items.contexts import with_contexts
 from modelgauge.engine.run_files.journal import line_of
@@ -22,7 +22,7 @@ from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import numbered_owners
 from modelgauge.errors import DefinitionError, ModelGaugeError, RecordError
 from modelgauge.workers.briefed_run import BriefedRun, briefed_run
-from modelgauge.workers.outgoing import WorkerCounts, log_to, quiet
+from modelgauge.workers.outgoing import SignsOfLife, WorkerCounts, log_to, quiet
 
 if TYPE_CHECKING:
     from modelgauge.engine.items.item import ItemWorker
@@ -50,15 +50,16 @@ async def serve(receive: Callable[[], Awaitable[bytes]], send: Send) -> None:
 
 
 async def _serve(brief: Brief, inbox: "_Inbox", outbox: "_Outbox") -> None:
-    try:
-        with quiet():
-            run = briefed_run(brief)
-    except ModelGaugeError as error:
-        is_other = isinstance(error, RecordError)  # whose fix is for those who resume a run
-        outbox.post("refused", error.problem, _SAME if is_other else error.fix)
-        return
-    log_to(outbox.post, brief.log_level)
-    await _Serving(run, outbox).work(inbox)
+    with SignsOfLife(outbox.post) as signs:
+        try:
+            with quiet():
+                run = briefed_run(brief)
+        except ModelGaugeError as error:
+            is_other = isinstance(error, RecordError)  # whose fix is for those who resume a run
+            outbox.post("refused", error.problem, _SAME if is_other else error.fix)
+            return
+        log_to(outbox.post, brief.log_level)
+        await _Serving(run, outbox, signs).work(inbox)
 
 
 class _Inbox:
@@ -67,7 +68,7 @@ class _Inbox:
     def __init__(self, receive: Callable[[], Awaitable[bytes]]) -> None:
         self._receive = receive
         self._lines: list[bytes] = []
-        self._rest = b""
+        self._buffer = LineBuffer(longest=None)
 
     async def next(self) -> bytes | None:
         """The next line; None once the driver is gone."""
@@ -75,8 +76,7 @@ class _Inbox:
             data = await self._receive()
             if not data:
                 return None
-            *lines, self._rest = (self._rest + data).split(END)
-            self._lines = lines[::-1]
+            self._lines = self._buffer.split(data)[::-1]
         return self._lines.pop()
 
 
@@ -121,10 +121,11 @@ class _Serving:
     Args:
         run: the works, and their options.
         outbox: leads to the driver.
+        signs: of life.
     """
 
-    def __init__(self, run: BriefedRun, outbox: _Outbox) -> None:
-        self._run, self._outbox, self._post = run, outbox, outbox.post
+    def __init__(self, run: BriefedRun, outbox: _Outbox, signs: SignsOfLife) -> None:
+        self._run, self._outbox, self._post, self._signs = run, outbox, outbox.post, signs
         self._tallies = [Tally() for _ in run.works]
         self._calls = Calls(self._post, lambda tally: [id(tally) for tally in self._tallies].index(id(tally)))
         self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(run.works))}
@@ -144,6 +145,7 @@ class _Serving:
                 self._targets.append(board.targets_of(work))
             board.services.writer.before_each_group(WorkerCounts(self._tallies, self._post).send_growth)
             self._post("ready", await self._open_failures())
+            turning = asyncio.get_running_loop().create_task(self._signs.keep_turning())
             try:
                 while (line := await inbox.next()) is not None:
                     kind, fields, body = unpacked(line)
@@ -151,6 +153,7 @@ class _Serving:
                         break
                     self._hear(kind, fields, body)
             finally:
+                turning.cancel()
                 await self._end_tasks()
 
     async def _open_failures(self) -> list[tuple[int, str, str]]:

@@ -10,11 +10,9 @@ from modelgauge.data.item_records import (
     TestItemExceptionRecord,
     TestItemRecord,
     item_from_json,
-    scored_without_answers,
 )
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
-from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError, RecordError
 
 OWN = {
@@ -123,12 +121,3 @@ record_from_json(data, "file")
 assert "this" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code, json.dumps(OWN)], check=True, timeout=60)
-
-
-def test_a_record_without_answers_has_all_that_is_counted():
-    _, line = line_of(ITEM, "t", lambda text: text)
-    quick, whole = scored_without_answers(line, ITEM.test_item), item_from_json(line, "a line")
-    for name in ("kind", "index", "test_item", "measurements", "failed_repeats"):
-        assert getattr(quick, name) == getattr(whole, name)
-    assert [list(one) for one in (quick.binary, quick.repeat_measurements)] == [[], []]
-    assert scored_without_answers(line_of(FAILED, "t", lambda text: text)[1], FAILED.test_item) is None

@@ -15,6 +15,7 @@ from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Outcome
 from modelgauge.engine.calls.services import Services
+from modelgauge.engine.executors.messages import MessageError
 from modelgauge.engine.executors.remote_admission import verdict_of
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import Retry
@@ -73,10 +74,10 @@ class Gate:
         """Let all that wait go on: no further call is sent."""
         self.halted(None)
 
-    def settle(self, target: int, work: int, usage: dict[str, Any] | None) -> None:
+    def settle(self, target: int, work: int, usage: Usage | None) -> None:
         """Count what an answer took."""
         with self.counting(work):
-            self.targets[target].admission.settle(None if usage is None else Usage.load(usage))
+            self.targets[target].admission.settle(usage)
 
     @contextmanager
     def counting(self, work: int) -> Iterator[None]:
@@ -109,11 +110,17 @@ class Visits:
         self._inside: Counter[int] = Counter()
 
     def enter(self, number: int, target: int, work: int) -> None:
-        """A call wants to be sent."""
+        """A call wants to be sent.
+
+        Raises:
+            MessageError: another call has this number.
+        """
+        if number in self._visits or any(number == ask.number for ask in self._queued[target]):
+            raise MessageError(f"a second call {number}")
         self._queued[target].append(_Call(number, target, work))
         self._admit(target)
 
-    def tell(self, number: int, kind: str, fields: list[Any]) -> None:
+    def tell(self, number: int, kind: str, fields: Sequence[Any]) -> None:
         """The worker says something of a call."""
         if (visit := self._visits.get(number)) is not None:
             visit.hear(kind, fields)
@@ -172,7 +179,7 @@ class _Visit:
         self._gate, self._call, self._tell, self._ended = gate, call, tell, ended
         self._admission = gate.targets[call.target].admission
         self._begun, self._answers = 0.0, 0
-        self._events: asyncio.Queue[tuple[str, list[Any]]]  # where there is a task
+        self._events: asyncio.Queue[tuple[str, Sequence[Any]]]  # where there is a task
         self.task: asyncio.Task[None] | None = None
 
     def begin(self) -> bool:
@@ -190,7 +197,7 @@ class _Visit:
             return False
         return True
 
-    def hear(self, kind: str, fields: list[Any]) -> None:
+    def hear(self, kind: str, fields: Sequence[Any]) -> None:
         """The worker says something of it."""
         if self.task is not None:
             self._events.put_nowait((kind, fields))
@@ -217,7 +224,7 @@ class _Visit:
             self._refuse(error)
             return
         self._on_sent()
-        left: list[Any] = [None, 0.0, False]
+        left: Sequence[Any] = (None, 0.0, False)
         try:
             while (event := await self._events.get())[0] != "left":
                 self._note(*event)
@@ -233,17 +240,17 @@ class _Visit:
         self._gate.begun[self] = self._begun
         self._tell("go", self._call.number, self._answers)
 
-    def _leave(self, outcome: str | None, seconds: float, answered: bool) -> None:
+    def _leave(self, outcome: Outcome | None, seconds: float, answered: bool) -> None:
         del self._gate.begun[self]
         if answered:
             self._admission.succeeded(self._begun)
-        self._admission.leave(None if outcome is None else Outcome(outcome), seconds)
+        self._admission.leave(outcome, seconds)
 
-    def _note(self, kind: str, fields: list[Any]) -> None:
+    def _note(self, kind: str, fields: Sequence[Any]) -> None:
         """Note what the worker says of the call before that has left."""
         admission = self._admission
         if kind == "note":
-            admission.limiter.note(Outcome(fields[0]))
+            admission.limiter.note(fields[0])
             return
         verdict, error = verdict_of(fields[0]), _ReportedError(fields[1])
         if kind == "failed":

@@ -14,7 +14,8 @@ The text after the tab is an item, or a line of the journal; it can be passed on
 
 | from a worker | fields | means |
 | --- | --- | --- |
-| `ready` | problem and fix by target | it can work, but for targets that cannot be opened |
+| `alive` | | every second: its event loop runs, or, before it is ready, its process does |
+| `ready` | target, problem and fix of each | it can work, but for targets that cannot be opened |
 | `refused` | problem, fix | it cannot do what the brief says |
 | `record` | work, index | the journal's line of an item (behind the tab), whose calls are committed |
 | `stopped` | work, index, problem, fix | the item was given up, since no call may be sent |
@@ -28,14 +29,20 @@ The text after the tab is an item, or a line of the journal; it can be passed on
 """
 
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, StrictStr, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from modelgauge.data.base import Frozen
+from modelgauge.data.base import Count, Frozen, Seconds
+from modelgauge.data.responses import Usage
+from modelgauge.engine.calls.limits import Outcome
 
 TAB, END = b"\t", b"\n"  # neither stands in a JSON text
+BEAT = 1.0
+"""Seconds between two signs of life of a worker."""
+
+_LONGEST = 1 << 28  # bytes
 
 
 class Brief(Frozen):
@@ -83,6 +90,98 @@ def unpacked(line: bytes) -> tuple[str, list[Any], bytes]:
     head, _, body = line.partition(TAB)
     kind, *fields = from_json(head)
     return kind, fields, body
+
+
+class MessageError(ValueError):
+    """Raised for data that no worker of this version sends. The message completes "it sent"."""
+
+
+class LineBuffer:
+    """Splits chunks of bytes into whole lines, and keeps the rest for the next chunk.
+
+    Args:
+        longest: the most bytes of a line; None for any.
+    """
+
+    def __init__(self, longest: int | None = _LONGEST) -> None:
+        self._longest = longest
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Return the lines that end in this chunk.
+
+        Raises:
+            MessageError: the line that has begun is too long.
+        """
+        first, *others = data.split(END)
+        self._parts.append(first)
+        self._size += len(first)
+        if self._longest is not None and self._size > self._longest:
+            raise MessageError(f"a line of more than {self._longest >> 20} MB")
+        if not others:
+            return []
+        *whole, rest = others
+        lines = [b"".join(self._parts), *whole]
+        self._parts, self._size = [rest], len(rest)
+        return lines
+
+
+def _seconds(text: str) -> str:
+    if not float(text) >= 0:
+        raise ValueError
+    return text
+
+
+_After = Annotated[StrictStr, AfterValidator(_seconds)] | None
+_Verdict = tuple[()] | tuple[_After, bool, bool] | None
+_Growth = tuple[Count, Count, list[StrictStr], dict[StrictStr, Count]]
+
+
+class WorkerMessages:
+    """The messages that workers send in a run.
+
+    Args:
+        works: the number of works.
+        targets: the number of targets.
+    """
+
+    def __init__(self, works: int, targets: int) -> None:
+        work: Any = Annotated[int, Field(ge=0, lt=works)]
+        target: Any = Annotated[int, Field(ge=0, lt=targets)]
+        fields: dict[str, Any] = {
+            "alive": tuple[()],
+            "ready": tuple[list[tuple[target, StrictStr, StrictStr]]],
+            "refused": tuple[StrictStr, StrictStr],
+            "record": tuple[work, Count],
+            "stopped": tuple[work, Count, StrictStr, StrictStr],
+            "enter": tuple[Count, target, work],
+            "withdraw": tuple[Count],
+            "note": tuple[Count, Outcome],
+            "failed": tuple[Count, _Verdict, StrictStr],
+            "limited": tuple[Count, _Verdict, StrictStr],
+            "left": tuple[Count, Outcome | None, Seconds, bool],
+            "settle": tuple[target, work, Usage | None],
+            "tally": tuple[work, tuple[_Growth, _Growth, _Growth]],
+            "reported": tuple[work, list[StrictStr]],
+            "broken": tuple[StrictStr, StrictStr, bool],
+            "log": tuple[StrictStr | None, int, StrictStr],
+        }
+        self._fields = {kind: TypeAdapter(types) for kind, types in fields.items()}
+
+    def read(self, line: bytes) -> tuple[str, Any, bytes]:
+        """Return kind, fields and body of a line.
+
+        Raises:
+            MessageError: the line is not one of these messages.
+        """
+        try:
+            kind, fields, body = unpacked(line)
+            return kind, self._fields[kind].validate_python(fields), body
+        except ValidationError as error:
+            raise MessageError(f"wrong fields in a message '{kind}'") from error
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise MessageError("a line that is no message") from error
 
 
 # --- lines of logs ---------------------------------------------------------------------------------

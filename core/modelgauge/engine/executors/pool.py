@@ -1,6 +1,7 @@
 """The workers of a run, from the driver: each gets as many items as it can use; those of a dead one go to others.
 
-An item that two workers died with is alone with the next worker; when that dies too, the item has failed.
+An item that two workers died with is alone with the next worker; when that dies too, the item has failed. A worker that
+is silent for longer than an attempt may take, or sends what no worker sends, is ended, and counts as a dead one.
 """
 
 import asyncio
@@ -8,11 +9,13 @@ import logging
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import ceil
 from typing import Any, Self
 
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
@@ -20,14 +23,24 @@ from modelgauge.engine.calls.limits import AdaptiveLimiter
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.base import Executor
 from modelgauge.engine.executors.gate import Gate
-from modelgauge.engine.executors.messages import END, TAB, ShownOnce, packed, unpacked
-from modelgauge.engine.executors.remote_worker import Assignment, RemoteWorker
+from modelgauge.engine.executors.messages import (
+    TAB,
+    LineBuffer,
+    MessageError,
+    ShownOnce,
+    WorkerMessages,
+    packed,
+)
+from modelgauge.engine.executors.remote_worker import Assignment, Recorded, RemoteWorker
 from modelgauge.engine.items.contexts import context_classes
 from modelgauge.errors import ModelGaugeError, RunStoppedError, UsageError, WorkerLostError
 
 MOST_LOST = 3
 _VAIN = 3  # workers in a row that die without having done anything
 _LAST_WORDS = 5.0  # seconds that workers get to report, and to end by themselves
+_GRACE = 5.0  # seconds of silence beyond the longest attempt
+_STARTING = 60.0  # seconds in which a worker that starts gives its first sign of life
+_TICKS = 10  # looks at the silence of a worker before it is given up
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +73,17 @@ class Pool:
         self._targets, self._tallies = targets, tallies
         self._unopened, self._failed = unopened, failed
         self.gate = Gate(targets, tallies, services, self._halt)
+        self._patience = _patience(services.options)
+        self._messages = WorkerMessages(len(tallies), len(targets))
+        self._places = executor.workers  # that have a worker, or wait for one
+        self._lost: RunStoppedError | None = None  # why no place is left
         self._workers: list[RemoteWorker] = []
         self._waiting: deque[Assignment] = deque()
         self._shown = ShownOnce()
         self._closing = False
         self._staff: list[asyncio.Task[None]] = []
-        self._heard: dict[str, Callable[[RemoteWorker, list[Any], bytes], None]] = {
+        self._heard: dict[str, Callable[[RemoteWorker, Any, bytes], None]] = {
+            "alive": lambda _worker, _fields, _body: None,
             "ready": self._ready,
             "refused": self._on_refused,
             "record": self._record,
@@ -88,7 +106,8 @@ class Pool:
             ModelGaugeError: one cannot be started, or is not as the driver is.
         """
         loop = asyncio.get_running_loop()
-        self._staff = [loop.create_task(self._keep_one()) for _ in range(self._executor.workers)]
+        self._staff = [loop.create_task(self._hold_place()) for _ in range(self._executor.workers)]
+        self._watching = loop.create_task(self._watch())
         try:
             await self._begun
         except BaseException:
@@ -102,30 +121,35 @@ class Pool:
         self._tell_all("end")
         if self._staff:
             await asyncio.wait(self._staff, timeout=_LAST_WORDS)
-        for task in self._staff:
+        for task in (*self._staff, self._watching):
             task.cancel()
-        await asyncio.gather(*self._staff, return_exceptions=True)
+        await asyncio.gather(*self._staff, self._watching, return_exceptions=True)
         await self._executor.close()
 
     # --- items -------------------------------------------------------------------------------------------------------
 
-    async def line_of(self, work: int, index: int, item: TestItem, answers: bytes) -> bytes:
-        """The journal's line of an item, once a worker has done it and its calls are committed.
+    async def recorded(
+        self, work: int, index: int, item: TestItem, answers: bytes, read: Callable[[bytes], Recorded]
+    ) -> Recorded:
+        """The record of an item, once a worker has done it and its calls are committed.
 
         Args:
             work: number of the work.
             index: the item's place in the test.
             item: to be worked on.
             answers: to its prompts, where they are recorded; else nothing.
+            read: reads the line that a worker sends; raises MessageError if it is no record of this item.
 
         Raises:
-            RunStoppedError: no call may be sent any more; the item is not done.
+            RunStoppedError: no call may be sent any more, or no worker is left; the item is not done.
             WorkerLostError: workers died of it.
         """
+        if self._lost is not None:
+            raise self._lost
         classes = context_classes(item)
         named = classes and [None if cls is None else [cls.__module__, cls.__qualname__] for cls in classes]
         body = item.model_dump_json().encode() + (TAB + answers if answers else b"")
-        assigned = Assignment(work, index, packed("item", work, index, named, body=body))
+        assigned = Assignment(work, index, packed("item", work, index, named, body=body), read)
         self._waiting.append(assigned)
         if len(self._waiting) == 1:  # nobody had room for those that wait longer
             self._deal()
@@ -139,7 +163,8 @@ class Pool:
         if item in self._waiting:
             self._waiting.remove(item)
         for worker in self._workers:
-            if worker.items.pop((item.work, item.index), None) is not None:
+            if worker.items.get((item.work, item.index)) is item:
+                worker.drop(item)
                 worker.tell("drop", item.work, item.index)
 
     def _deal(self) -> None:
@@ -163,38 +188,80 @@ class Pool:
 
     # --- workers -----------------------------------------------------------------------------------------------------
 
-    async def _keep_one(self) -> None:
-        """Keep a worker, in whose place another comes when it dies."""
-        vain = 0
+    async def _hold_place(self) -> None:
+        """Keep a worker in a place until it cannot be kept; then the others go on without this place."""
         try:
-            while not self._closing:
-                worker = RemoteWorker(await self._executor.start(), self.gate)
-                try:
-                    await self._listen(worker)
-                finally:
-                    await self._bury(worker)
-                vain = 0 if worker.finished else vain + 1
-                if not self._closing and vain >= _VAIN:
-                    raise _useless(worker)
+            await self._keep_one()
         except ModelGaugeError as error:
-            if not self._begun.done():
+            self._places -= 1
+            is_refused = isinstance(error, UsageError) and not self._begun.done()
+            if self._closing:
+                return
+            if self._places and not is_refused:
+                log.warning("%s The run goes on with fewer workers.", error.problem)
+                self._begin(least=min(self._executor.least, self._places))
+            elif not self._begun.done():
                 self._begun.set_exception(error)
-            elif not self._closing:
-                self._failed(error)
+            else:
+                self._give_up(error)
+
+    async def _keep_one(self) -> None:
+        """Keep a worker, in whose place another comes when it dies.
+
+        Raises:
+            ModelGaugeError: none can be started, or they end before they have done anything.
+        """
+        vain = 0
+        while not self._closing:
+            worker = RemoteWorker(await self._executor.start(), self.gate)
+            try:
+                await self._listen(worker)
+            finally:
+                await self._bury(worker)
+            vain = 0 if worker.finished else vain + 1
+            if not self._closing and vain >= _VAIN:
+                raise _useless(worker)
 
     async def _listen(self, worker: RemoteWorker) -> None:
-        """Do what a worker says, until it has ended."""
+        """Do what a worker says, until it has ended or is given up."""
         self._workers.append(worker)
         worker.send(self._brief)
         if self._closing:
             worker.tell("end")
-        rest = b""
-        while data := await worker.link.receive():
-            *lines, rest = (rest + data).split(END)
-            for line in lines:
-                kind, fields, body = unpacked(line)
-                self._heard[kind](worker, fields, body)
-            self._deal()
+        buffer = LineBuffer()
+        with suppress(TimeoutError):  # of its life
+            async with worker.life:
+                while data := await worker.link.receive():
+                    try:
+                        for line in buffer.split(data):
+                            self._hear(worker, line)
+                    except MessageError as error:
+                        worker.give_up(f"it sent {error}")
+                        return
+                    self._deal()
+
+    def _hear(self, worker: RemoteWorker, line: bytes) -> None:
+        kind, fields, body = self._messages.read(line)
+        if kind != "log":  # which any thread sends
+            worker.silence = 0
+        self._heard[kind](worker, fields, body)
+
+    async def _watch(self) -> None:
+        """Give up workers that are silent for too long, and begin without those that are slow to start.
+
+        The looks are counted, not the seconds, since the driver may stand still itself.
+        """
+        looks = 0
+        while True:
+            await asyncio.sleep(self._patience / _TICKS)
+            looks += any(worker.is_ready for worker in self._workers)
+            if looks > _TICKS:
+                self._begin(least=1)
+            for worker in list(self._workers):
+                worker.silence += 1
+                seconds = self._patience if worker.is_ready else max(_STARTING, self._patience)
+                if worker.silence * self._patience > seconds * _TICKS:
+                    worker.give_up(f"{seconds:g} s without a sign of life")
 
     async def _bury(self, worker: RemoteWorker) -> None:
         """Take what a worker had; where nobody has ended it, its items go to others."""
@@ -202,7 +269,7 @@ class Pool:
         await worker.end()
         lost = [assignment for assignment in worker.items.values() if not assignment.record.done()]
         if worker.is_ready and not self._closing:
-            log.warning("%s ended %s; another takes its place.", worker.link.name, worker.link.why_ended())
+            log.warning("%s ended %s; another takes its place.", worker.link.name, worker.why_ended())
         for item in reversed(lost):
             item.lost += 1
             if item.lost < MOST_LOST:
@@ -210,6 +277,14 @@ class Pool:
             else:
                 item.record.set_exception(_killer(worker))
         self._deal()
+
+    def _give_up(self, error: ModelGaugeError) -> None:
+        """End the run, since no place is left: items that wait are not done."""
+        self._lost = RunStoppedError(error.problem, fix=error.fix)
+        self._failed(error)
+        while self._waiting:
+            if not (item := self._waiting.popleft()).record.done():
+                item.record.set_exception(self._lost)
 
     def _halt(self, target: int | None) -> None:
         self._tell_all("halt", target)
@@ -236,54 +311,60 @@ class Pool:
 
     # --- what workers say --------------------------------------------------------------------------------------------
 
-    def _ready(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _ready(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         worker.is_ready = True
         for target, problem, fix in fields[0]:
             self._unopened(self._targets[target], RunStoppedError(problem, fix=fix))
-        if (
-            not self._begun.done()
-            and sum(worker.is_ready for worker in self._workers) >= self._executor.least
-        ):
+        self._begin(least=min(self._executor.least, self._places))
+
+    def _begin(self, least: int) -> None:
+        """Begin with the items if enough workers are ready."""
+        if not self._begun.done() and sum(worker.is_ready for worker in self._workers) >= least:
             self._begun.set_result(None)
 
-    def _on_refused(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_refused(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         problem, fix = fields
         raise UsageError(f"{worker.link.name} cannot take part: {problem}", fix=fix)
 
-    def _record(self, worker: RemoteWorker, fields: list[Any], body: bytes) -> None:
-        if (item := worker.done(*fields)) is not None:
-            item.record.set_result(body + END)
+    def _record(self, worker: RemoteWorker, fields: Any, body: bytes) -> None:
+        item = worker.item(*fields)
+        recorded = None if item is None else item.read(body)
+        if worker.done(*fields) is not None and recorded is not None and item is not None:
+            item.record.set_result(recorded)
 
-    def _on_stopped(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_stopped(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         work, index, problem, fix = fields
+        worker.item(work, index)
         if (item := worker.done(work, index)) is not None:
             item.record.set_exception(RunStoppedError(problem, fix=fix))
 
-    def _tally(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _tally(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         del worker
         work, counts = fields
         for calls, grown in zip(self._tallies[work].calls, counts, strict=True):
             calls.add(*grown)
 
-    def _of_call(self, kind: str, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _of_call(self, kind: str, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         number, *rest = fields
         worker.visits.tell(number, kind, rest)
 
-    def _on_report(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_report(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         work, notes = fields
+        if work not in worker.reports:
+            raise MessageError("a report that nobody asked for")
         if not worker.reports[work].done():
             worker.reports[work].set_result(notes)
 
-    def _on_broken(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _on_broken(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         problem, fix, lost = fields
         error = RunStoppedError(f"{worker.link.name}: {problem}", fix=fix)
         self._failed(error)
-        while lost and worker.items:
-            item = worker.items.popitem()[1]
+        for item in list(worker.items.values()) if lost else ():
+            worker.drop(item)
             if not item.record.done():
                 item.record.set_exception(error)
 
-    def _log(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
+    def _log(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         logger, level, text = fields
         if not self._shown.is_new(worker, text):
             return
@@ -293,10 +374,15 @@ class Pool:
             logging.getLogger(logger).log(level, "%s", text)
 
 
+def _patience(options: RunOptions) -> float:
+    """Return the seconds of silence after which a worker is given up."""
+    return min(options.attempt_timeout, options.call_timeout) + _GRACE
+
+
 def _useless(worker: RemoteWorker) -> RunStoppedError:
     when = "before it had done anything" if worker.is_ready else "before it was ready"
     return RunStoppedError(
-        f"{_VAIN} workers in a row ended {when}, the last one ({worker.link.name}) {worker.link.why_ended()}.",
+        f"{_VAIN} workers in a row ended {when}, the last one ({worker.link.name}) {worker.why_ended()}.",
         fix="See what they wrote above; then run the same command again, or with --executor local.",
     )
 
@@ -304,6 +390,7 @@ def _useless(worker: RemoteWorker) -> RunStoppedError:
 def _killer(worker: RemoteWorker) -> WorkerLostError:
     return WorkerLostError(
         f"{MOST_LOST} workers ended while they worked on this item, the last one, alone with it, "
-        f"{worker.link.why_ended()}.",
-        fix="Find out what the item does to a worker: it may need more memory than there is.",
+        f"{worker.why_ended()}.",
+        fix="Find out what the item does to a worker: it may need more memory than there is, or block its event loop "
+        "for longer than --timeout.",
     )

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from modelgauge.engine.executors.messages import ShownOnce
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import InvalidOptionError, RunStoppedError
 
 # -P: nothing in the working directory is taken for a module of ours.
 _COMMAND = ("-P", "-m", "modelgauge.workers")
@@ -32,15 +32,21 @@ class Processes:
 
     async def start(self) -> "ProcessLink":
         """Start a process, apart from the terminal: Ctrl-C is for the driver alone."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *_COMMAND,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_CHUNK,
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *_COMMAND,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_CHUNK,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunStoppedError(
+                f"A worker process cannot be started: {error}.",
+                fix="Give fewer --workers, or end other processes.",
+            ) from error
         return ProcessLink(process, self._shown)
 
     async def close(self) -> None:
@@ -74,16 +80,24 @@ class ProcessLink:
         return await self._out.read(_CHUNK)
 
     async def end(self) -> None:
-        """Kill it, unless it has ended, and wait for its end."""
+        """Kill it, unless it has ended, and wait for its end.
+
+        A process that it has left behind may hold its streams; that is not waited for.
+        """
         if self._out.at_eof():  # it is ending: asyncio may lose the exit code of what is killed then
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _ENDING)
+            await self._wait()
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-        await self._process.wait()
-        await self._copying
+        await self._wait()
+        await asyncio.wait([self._copying], timeout=_ENDING)
+        self._copying.cancel()
         self._in.close()
+
+    async def _wait(self) -> None:
+        """Wait until it has ended, for a while."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _ENDING)
 
     def why_ended(self) -> str:
         """By what signal, or with what exit code."""

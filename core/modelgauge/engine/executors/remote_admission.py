@@ -5,7 +5,7 @@ too many calls stays here: how long this worker's calls wait before they are sen
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -168,7 +168,7 @@ def _plain(verdict: ErrorClass) -> list[Any] | None:
     return None if verdict is None else []
 
 
-def verdict_of(plain: list[Any] | None) -> ErrorClass:
+def verdict_of(plain: Sequence[Any] | None) -> ErrorClass:
     """The verdict that a worker reported."""
     if not plain:
         return None if plain is None else Fatal()

@@ -2,26 +2,28 @@
 
 import hashlib
 import logging
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.data.item_records import ItemRecord, item_from_json, scored_without_answers
-from modelgauge.data.items import TestItem
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.executors.base import Executor
-from modelgauge.engine.executors.messages import Brief, packed
+from modelgauge.engine.executors.messages import END, Brief, MessageError, packed
 from modelgauge.engine.executors.pool import Pool
+from modelgauge.engine.executors.remote_worker import Recorded
 from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.work import Work
-from modelgauge.errors import WorkerLostError
+from modelgauge.errors import RecordError, WorkerLostError
 from modelgauge.files.regular import bytes_of
 
-_SENT = "What a worker sent"
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class RemoteWork:
@@ -33,21 +35,10 @@ class RemoteWork:
         pool: of the workers.
         answerer: hands answers on that are recorded.
         options: of the run.
-        is_observed: whether somebody looks at answers; else the records of scored items have none.
     """
 
-    def __init__(
-        self,
-        work: Work,
-        number: int,
-        pool: Pool,
-        answerer: Answerer,
-        options: RunOptions,
-        *,
-        is_observed: bool,
-    ) -> None:
+    def __init__(self, work: Work, number: int, pool: Pool, answerer: Answerer, options: RunOptions) -> None:
         self._work, self._number, self._pool, self._answerer = work, number, pool, answerer
-        self._is_observed = is_observed
         self._redact = options.redactor.redact_json_text
 
     async def recorded(self, index: int, item: TestItem) -> tuple[ItemRecord, bytes]:
@@ -57,23 +48,54 @@ class RemoteWork:
             RunStoppedError: no call may be sent any more; the item is not done.
         """
         try:
-            line = await self._pool.line_of(self._number, index, item, self._answerer.handed_on(index))
+            return await self._pool.recorded(
+                self._number,
+                index,
+                item,
+                self._answerer.handed_on(index),
+                lambda line: self._read(index, item, line),
+            )
         except WorkerLostError as error:
             failure = StageError("sut", self._work.respondent.uid, error)
             return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
-        if not self._is_clean(line):
-            # A worker redacts the secrets that it knows; those of this machine may be others.
-            return line_of(item_from_json(line, _SENT), self._work.test.uid, self._redact)
-        without_answers = None if self._is_observed else scored_without_answers(line, item)
-        return without_answers or item_from_json(line, _SENT), line
 
-    def _is_clean(self, line: bytes) -> bool:
+    def _read(self, index: int, item: TestItem, line: bytes) -> Recorded:
+        """Read a line of a worker.
+
+        Raises:
+            MessageError: it is no record, or that of another item.
+        """
+        try:
+            record = item_from_json(line, "a line that")
+        except RecordError as error:
+            raise MessageError(error.problem.rstrip(".")) from error
+        _check_is_of(index, item, record)
         text = line.decode()
-        return self._redact(text) == text
+        if self._redact(text) != text:
+            # A worker redacts the secrets that it knows; those of this machine may be others.
+            return line_of(record, self._work.test.uid, self._redact)
+        return record, line + END
 
     async def notes(self) -> tuple[str, ...]:
         """What the workers have to say of the work, for its record; all that they counted is in the tally then."""
         return tuple(await self._pool.report(self._number))
+
+
+def _check_is_of(index: int, item: TestItem, record: ItemRecord) -> None:
+    """Check that a record is that of an item. Its contexts may differ, since measuring may change them."""
+    recorded = record.test_item
+    if record.digests is None:
+        prompts = [prompt.prompt for prompt in item.prompts]
+        is_same = recorded.id == item.id and [prompt.prompt for prompt in recorded.prompts] == prompts
+    else:  # secrets were taken out
+        is_same = record.digests.id == hex_digest(str(item.id))
+    if record.index != index or not is_same:
+        raise MessageError(f"the record of another item than {index}")
+    for interaction in record.interactions:
+        keys = [interaction.key, *interaction.other_keys]
+        keys += [key for annotations in interaction.annotation_keys for key in annotations.values()]
+        if not all(key is None or _KEY.fullmatch(key) for key in keys):
+            raise MessageError(f"a record of item {index} with a cache key that is none")
 
 
 def briefed(

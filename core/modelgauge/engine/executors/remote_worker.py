@@ -1,13 +1,18 @@
 """One worker as the driver knows it: what it works on, how fast it is, and the lines that wait to be sent."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.engine.executors.base import Link
 from modelgauge.engine.executors.gate import Gate, Visits
-from modelgauge.engine.executors.messages import packed
+from modelgauge.engine.executors.messages import MessageError, packed
+
+Recorded = tuple[ItemRecord, bytes]
+"""An item's record, without secrets, and its line in the journal."""
 
 _WINDOW = 0.1  # seconds of which a speed is counted
 _AHEAD = 0.25  # seconds of work that a worker has before it
@@ -22,14 +27,16 @@ class Assignment:
         work: number of the work.
         index: the item's place in the test.
         message: brings it to a worker.
-        record: the journal's line, once a worker has sent it.
+        read: reads the line that a worker sends; raises MessageError if it is no record of this item.
+        record: what was read.
         lost: how many workers have died while they had it.
     """
 
     work: int
     index: int
     message: bytes
-    record: "asyncio.Future[bytes]" = field(
+    read: Callable[[bytes], Recorded]
+    record: "asyncio.Future[Recorded]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     lost: int = 0
@@ -52,6 +59,8 @@ class RemoteWorker:
         visits: its calls.
         is_ready: whether it has made its objects.
         finished: how many items it has done.
+        silence: how many ticks of the pool's watch have passed since its last message.
+        life: the time that it may go on for; `give_up` ends it.
         reports: what it was asked to report, by work.
     """
 
@@ -59,8 +68,11 @@ class RemoteWorker:
         self.link, self.visits = link, Visits(gate, self.tell)
         self.items: dict[tuple[int, int], Assignment] = {}
         self.is_ready = False
-        self.finished = 0
+        self.finished = self.silence = 0
+        self.life = asyncio.timeout(None)
         self.reports: dict[int, asyncio.Future[list[str]]] = {}
+        self._fault = ""
+        self._dropped: set[tuple[int, int]] = set()
         self._lines: list[bytes] = []
         self._has_lines = asyncio.Event()
         self._sender = asyncio.get_running_loop().create_task(self._send())
@@ -87,6 +99,21 @@ class RemoteWorker:
         self.items[item.work, item.index] = item
         self.send(item.message)
 
+    def drop(self, item: Assignment) -> None:
+        """Take an item back, if the worker has it. A message about it may still come."""
+        if self.items.pop((item.work, item.index), None) is not None:
+            self._dropped.add((item.work, item.index))
+
+    def item(self, work: int, index: int) -> Assignment | None:
+        """Return an item that the worker has; None if it was taken back.
+
+        Raises:
+            MessageError: the worker was not given this item.
+        """
+        if (work, index) not in self._dropped and (work, index) not in self.items:
+            raise MessageError(f"word of item {index}, which it does not have")
+        return self.items.get((work, index))
+
     def done(self, work: int, index: int) -> Assignment | None:
         """Take an item from it that it is done with; None if nobody waits for that any more."""
         self.finished += 1
@@ -95,6 +122,7 @@ class RemoteWorker:
         if now - self._since > _WINDOW:
             self._rate = self._counted / (now - self._since)
             self._since, self._counted = now, 0
+        self._dropped.discard((work, index))
         item = self.items.pop((work, index), None)
         return None if item is None or item.record.done() else item
 
@@ -108,6 +136,19 @@ class RemoteWorker:
         if not self.is_ready or (first is not None and first.is_suspect):  # which is alone
             return False
         return len(self.items) < min(_MOST, max(share, int(self._rate * _AHEAD)))
+
+    def give_up(self, fault: str) -> None:
+        """Stop listening to it.
+
+        Args:
+            fault: completes "it ended after".
+        """
+        self._fault = fault
+        self.life.reschedule(0)
+
+    def why_ended(self) -> str:
+        """Why it has ended, as the end of a sentence."""
+        return f"after {self._fault}" if self._fault else self.link.why_ended()
 
     async def end(self) -> None:
         """End it at once."""
