@@ -28,6 +28,7 @@ sys.path.extend(
         "core/metrics",
         "core/runs",
         "docs",
+        "executors",
         "faults",
         "sessions",
     )

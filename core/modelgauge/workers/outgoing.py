@@ -57,8 +57,8 @@ def _growth(now: _Counts, before: _Counts) -> list[Any]:
 class SignsOfLife:
     """Signs of life, sent from a thread while the event loop gets on. Used as `with`.
 
-    Every beat is a sign while the worker starts, since constructors may block the loop for long. Afterwards the loop must
-    have turned or begun another task since the last beat.
+    Every beat is a sign while the worker starts, since constructors may block the loop for long. Afterwards the loop
+    must have turned or begun another task since the last beat.
 
     Args:
         post: sends a message to the driver.
