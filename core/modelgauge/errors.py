@@ -183,6 +183,10 @@ class InvalidResponseError(CallError):
     """A SUT or an annotator returned something that is not what its interface promises."""
 
 
+class EmptyAnswerError(CallError):
+    """A SUT answered without any text, and without having written a token. The call is retried."""
+
+
 class MissingLogProbabilitiesError(CallError):
     """A SUT answered without the log-probabilities that it was asked for."""
 

@@ -107,6 +107,7 @@ class SUTCompletion(Frozen):
         metadata: what an app returns in addition to its text, such as its retrieval context.
         blocked: True if a content filter of the service withheld the answer or a part of it. The text is what came, and
             may be empty; the service's categories go in the metadata.
+        left_out: the fields of the SUT's own response that are not understood, so that the completion lacks them.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("text",)
@@ -120,6 +121,13 @@ class SUTCompletion(Frozen):
     finish_reason: Text | None = None
     metadata: JsonObject = Field(default_factory=dict)
     blocked: bool = added_later(False)
+    left_out: tuple[Text, ...] = added_later(())
+
+    @property
+    def is_empty(self) -> bool:
+        """True if an answer came that has no text, calls no tool and was not blocked."""
+        has_come = self.metadata.get("actual_output", "") is not None  # an app may have had no output at all
+        return has_come and not (self.text or self.tool_calls or self.blocked)
 
     if TYPE_CHECKING:
 
@@ -135,6 +143,7 @@ class SUTCompletion(Frozen):
             finish_reason: str | None = None,
             metadata: dict[str, Any] = ...,
             blocked: bool = False,
+            left_out: Sequence[str] = (),
         ) -> None: ...
 
 

@@ -217,6 +217,7 @@ class Counts(Frozen):
 
     `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
     `blocked` counts those of the `sut_errors` that the service of the SUT blocked; JSON leaves it out where it is 0.
+    `empty` counts the answers without any text, and the items that failed for want of one; older versions did not.
     `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
     questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
     secret, and so are not in the cache.
@@ -230,6 +231,7 @@ class Counts(Frozen):
     annotator_errors: Count = 0
     unscored: Count = 0
     blocked: Count = added_later(0)
+    empty: Count = added_later(0)
     failed_repeats: Count = 0
     sut_calls: CallCounts = CallCounts()
     annotator_calls: CallCounts = CallCounts()

@@ -370,8 +370,7 @@ class PairRun:
             yield f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
         yield from self._worker.answerer.notes()
         yield from self._earlier.notes()
-        yield from self.tally.sut_calls.unjudged()
-        yield from (note for calls in self.tally.calls for note in calls.repaid())
+        yield from self.tally.notes()
 
     def manifest(self) -> dict[str, Any]:
         """What `run.json` says of the run."""

@@ -250,8 +250,7 @@ class Session:
         result = test_result(test, judged.record)
         with self._lock:
             self._seconds += monotonic() - began
-        notes = [*judged.notes, *test.record_notes, *self._tally.sut_calls.unjudged()]
-        notes += [note for calls in self._tally.calls for note in calls.repaid()]
+        notes = [*judged.notes, *test.record_notes, *self._tally.notes()]
         declared = {
             "thresholds": test.thresholds,
             "ranges": test.measurement_ranges,

@@ -118,6 +118,8 @@ def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str
     yield "items", _items(run), "red" if counts.failed or counts.partial else ""
     if record.prompts is not None and record.distinct_prompts != record.prompts:
         yield "prompts", _prompts(record), ""
+    if counts.empty:
+        yield "answers", f"{counts.empty:,} empty", "red"
     if run.ended or record.seconds is not None:
         yield "calls", calls_in_words([record]), ""
     if record.spent is not None and (record.spent.tokens or record.spent.cost_usd):

@@ -201,6 +201,8 @@ def _add_facts(
     facts += [("differs", text) for text in differences]
     if any(is_prefix(record) for record in records):
         facts.append(("note", "Results of stopped runs are of the items that came first; others may differ."))
+    if empty := sum(record.counts.empty for record in records):
+        facts.append(("answers", f"{empty:,} empty"))
     facts.append(("calls", calls_in_words(records)))
     used = sum((record.spent for record in records if record.spent is not None), Spent())
     if used.tokens or used.cost_usd:

@@ -20,7 +20,7 @@ from modelgauge_openai.address import models_url, names_a_secret, proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
 from modelgauge_openai.key import OpenAIKey
 from modelgauge_openai.protocol import model_names
-from modelgauge_openai.response import COST_HEADERS
+from modelgauge_openai.reply import Reply
 
 MOST_BYTES = 64 * 2**20
 """The longest response that is read."""
@@ -134,13 +134,11 @@ class Connection:
             ),
         )
 
-    async def post(self, body: bytes) -> tuple[bytes, dict[str, str]]:
-        """Send a body, and return that of the answer as it came, with the headers that say what it cost.
-
-        It is scored as it came; runs redact what they write.
+    async def post(self, body: bytes) -> Reply:
+        """Send a body, and return the reply as it came. It is scored as it came; runs redact what they write.
 
         Raises:
-            ChatError: there was no answer, or one with another status than 200.
+            ChatError: there was no reply.
             CallError: `open` was not called in this loop.
         """
         opened = self._open_here()
@@ -148,16 +146,14 @@ class Connection:
         try:
             # No redirects: the key goes where the user sends it, and nowhere else.
             async with opened.session.post(self.url, data=data, allow_redirects=False) as response:
-                content = await self._read(response)
-                if response.status == 200:
-                    costs = {
-                        name: response.headers[name] for name in COST_HEADERS if name in response.headers
-                    }
-                    return content, costs
-                quoted = self._without_key(content)
-                raise refused(self.url, response.status, response.headers, quoted, withheld=self._withheld)
+                return Reply(response.status, response.headers, await self._read(response))
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
+
+    def refusal(self, reply: Reply) -> ChatError:
+        """Return the error of a reply with another status than 200, without the key."""
+        text = reply.text if self._key is None else self._key.redact(reply.text)
+        return refused(self.url, reply.status, reply.headers, text, withheld=self._withheld)
 
     async def models(self) -> list[str]:
         """The names of the server's models, asked for once; none where it does not say.
@@ -197,12 +193,6 @@ class Connection:
                 )
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _without_key(self, content: bytes) -> bytes:
-        if self._key is None or (self._key.value or "").encode() not in content:
-            return content
-        # As a server quotes it; in other forms (base64, say) runs take it out of all that they write.
-        return self._key.redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _broken(self, error: Exception) -> ChatError:
         """The error of a connection that failed, before or within the answer."""

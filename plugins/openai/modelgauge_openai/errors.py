@@ -1,29 +1,27 @@
-"""What goes wrong in a call, in words, and whether another attempt is worth it. Nothing here does HTTP."""
+"""What goes wrong in a call, in words, and whether another attempt is worth it. Nothing here does HTTP.
+
+What is wrong with answers of status 200 is in `answers.py`.
+"""
 
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import ValidationError
-
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError, MissingLogProbabilitiesError
 from modelgauge_openai.address import PATH
-from modelgauge_openai.protocol import ChatRequest, ChatResponse, Choice
-from modelgauge_openai.response import text_of
 from modelgauge_openai.waiting import is_for_a_day, wait_of
 
 Verdict = Retry | Fatal | None
 
 _LONGEST_QUOTE = 500
-_TRANSIENT = frozenset({408, 409, 425})
+_TRANSIENT = frozenset({408, 409, 424, 425})  # 424: generation failed, at TGI and Bedrock
 _NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting changes
 _SPEAKING = frozenset({400, 401, 403, 404, 422, 500})  # with these, servers say in words what they refuse
 _MOST_WRAPPINGS = 4
@@ -36,7 +34,7 @@ _CHECK_KEY = (
     "service is named by ?key_env=VARIABLE"
 )
 _CHECK_MODEL = f"Check the name of the model, and that base_url ends where {PATH} begins."
-_OTHER_PROTOCOL = "Check that base_url names a server of the chat-completions protocol."
+OTHER_PROTOCOL = "Check that base_url names a server of the chat-completions protocol."
 _CHECK_BILLING = "Check the plan and the billing of the account."
 _FIX_BY_CODE = {  # codes of errors that no further call changes, whatever their status
     "account_deactivated": _CHECK_BILLING,
@@ -142,9 +140,6 @@ class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
     """An answer without the log-probabilities that were asked for."""
 
 
-# --- answers with another status than 200 -------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What the body of an error says, in whatever form the server writes it."""
@@ -155,7 +150,7 @@ class _Said:
 
 
 def refused(
-    url: str, status: int, headers: Mapping[str, str], body: bytes, *, withheld: str | None = None
+    url: str, status: int, headers: Mapping[str, str], text: str, *, withheld: str | None = None
 ) -> ChatError:
     """The error of an answer that is no completion.
 
@@ -163,10 +158,10 @@ def refused(
         url: where it came from.
         status: its HTTP status, or that which its body names.
         headers: looked up without regard to case.
-        body: as it came, without the key.
+        text: of the body, without the key.
         withheld: the name of a key that was found and not sent.
     """
-    said = _said(body)
+    said = _said(text)
     details = ", ".join(part for part in (said.code, _request_name(headers)) if part)
     seconds = (
         wait_of(headers, said.details) if status == 429 or status >= 500 or status in _TRANSIENT else None
@@ -245,8 +240,7 @@ def _fix(status: int, said: _Said, headers: Mapping[str, str]) -> str:
     return LATER if status in _TRANSIENT or status >= 500 else "Change the prompt or its options accordingly."
 
 
-def _said(body: bytes) -> _Said:
-    text = body.decode("utf-8", "replace")
+def _said(text: str) -> _Said:
     try:
         error = json.loads(text)
     except (ValueError, RecursionError):
@@ -296,97 +290,10 @@ def _phrase(status: int) -> str:
         return ""
 
 
-# --- answers with status 200 that are none ------------------------------------------------------------------
-
-
-def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
-    """The error of a body that was cut off, which may not happen again, or that has another form."""
-    with suppress(ValueError, RecursionError):
-        said = json.loads(body)
-        said = said[0] if isinstance(said, list) and said else said
-        if isinstance(said, dict) and said.get("error"):
-            return reported(url, said["error"])
-    first = error.errors(include_url=False)[0]
-    start = shortened(body[:200].decode("utf-8", "replace"), 100)
-    if first["type"] == "json_invalid":
-        return ChatError(
-            f"{url} answered with {len(body):,} bytes that are no whole JSON ({first['msg']}): {start}.",
-            fix=f"If it happens again and again, check base_url: it ends where {PATH} begins.",
-            verdict=Retry(),
-        )
-    where = ".".join(str(part) for part in first["loc"])
-    return ChatError(
-        f"{url} answered with JSON that is no chat completion: {where + ': ' if where else ''}{first['msg']}: {start}.",
-        fix=_OTHER_PROTOCOL,
-    )
-
-
-def check_answer(
-    url: str, request: ChatRequest, response: ChatResponse, *, may_be_single: bool = False
-) -> None:
-    """Refuse a response that does not hold what was asked for: it must not be scored, nor kept.
-
-    Args:
-        url: where it came from.
-        request: as the cache knows it.
-        response: to it.
-        may_be_single: whether one completion is enough, where the others are then asked for one by one.
-
-    Raises:
-        ChatError: no choices, fewer than asked for, one that broke off, or no log-probabilities.
-    """
-    choices = response.choices
-    if not choices:
-        raise _without_choices(url, response)
-    for choice in choices:
-        _check_choice(url, choice)
-    asked = request.get("n", 1)
-    if len(choices) < asked and not (may_be_single and len(choices) == 1):
-        raise ChatError(
-            f"{url} answered with {len(choices)} of {asked} completions.",
-            fix="The server gives no more at once; ?completions=many_calls asks for them one by one.",
-        )
-    if request.get("logprobs") and any(each.logprobs is None and _has_text(each) for each in choices):
-        raise MissingLogProbabilitiesChatError(
-            f"{url} answered without the log-probabilities that were asked for.",
-            fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
-            "?logprobs=false",
-        )
-
-
-def _has_text(choice: Choice) -> bool:
-    return choice.message is not None and bool(text_of(choice.message))
-
-
-def _check_choice(url: str, choice: Choice) -> None:
-    """Refuse a completion that broke off, or that has no message though no content filter withheld it."""
-    error = (choice.model_extra or {}).get("error")  # OpenRouter's
-    if error:
-        raise reported(url, error)
-    if choice.finish_reason == "error":
-        raise ChatError(
-            f"{url} broke off: the reason why a completion ended is 'error'.", fix=LATER, verdict=Retry()
-        )
-    if choice.message is None and choice.finish_reason != "content_filter":
-        is_null = "message" in choice.model_fields_set
-        raise ChatError(
-            f"{url} answered with a choice without a message: {shortened(choice.model_dump_json(), 100)}.",
-            fix=LATER if is_null else _OTHER_PROTOCOL,
-            verdict=Retry() if is_null else None,
-        )
-
-
-def _without_choices(url: str, response: ChatResponse) -> ChatError:
-    error = (response.model_extra or {}).get("error")
-    if error:
-        return reported(url, error)
-    return ChatError(f"{url} answered without any choices.", fix=LATER, verdict=Retry())
-
-
 def reported(url: str, error: Any) -> ChatError:
-    """The error that a body with status 200 reports, with the status that its code stands for; 502 if for none."""
+    """Return the error that a body with status 200 reports. Its status is that which its code stands for, else 502."""
     first = error[0] if isinstance(error, list) and error else error
     codes = [str(first.get(name)) for name in ("code", "status", "type")] if isinstance(first, dict) else []
     statuses = (_STATUS_BY_CODE.get(code, int(code) if code.isdecimal() else 0) for code in codes)
     status = next((status for status in statuses if 300 <= status < 600), 502)
-    return refused(url, status, {}, json.dumps({"error": error}).encode())
+    return refused(url, status, {}, json.dumps({"error": error}))

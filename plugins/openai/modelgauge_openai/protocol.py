@@ -5,11 +5,18 @@ Source: OpenAI API reference, "Create chat completion"
 Turning prompts into requests is in `request.py`, responses into ours in `response.py`.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypedDict
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 
 class Message(TypedDict):
@@ -54,84 +61,28 @@ class _Received(BaseModel):
         return {name: value for name, value in fields.items() if name in self.model_fields_set}
 
 
-class TopLogprob(_Received):
-    """A token that could have stood at a position. `logprob` is None if the server wrote an infinity."""
-
-    token: str
-    logprob: float | None = None
-
-
-class TokenLogprob(TopLogprob):
-    """The token that stands at a position, and the most likely ones."""
-
-    top_logprobs: list[TopLogprob] | None = None
-
-
-class Logprobs(_Received):
-    """The tokens of a completion."""
-
-    content: list[TokenLogprob] | None = None
-
-
-class Function(_Received):
-    """A function that the model wants called; `arguments` is JSON in a text, at some servers an object."""
-
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class CustomTool(_Received):
-    """A tool of the user's own that the model wants called with a free text."""
-
-    name: str | None = None
-    input: str | None = None
-
-
-class ToolCall(_Received):
-    """A tool that the model wants called: a function, or a custom tool."""
-
-    function: Function | None = None
-    custom: CustomTool | None = None
-
-
 class Answer(_Received):
-    """The message of a choice.
+    """The message of a choice, its fields as they came: `response.py` reads each by itself.
 
     `content` is a list of parts at servers that mix texts with other things (Mistral's thoughts, say).
     `reasoning_content` (DeepSeek, vLLM, SGLang), `reasoning` (OpenRouter, Ollama, vLLM) and `reasoning_details`
     (OpenRouter) are what a model thought.
     """
 
-    content: str | list[Any] | None = None
-    refusal: str | None = None
+    content: Any = None
+    refusal: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
     reasoning_details: Any = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Any = None
 
 
 class Choice(_Received):
     """One completion; without a message where a content filter withheld it, as at Azure and Google."""
 
-    message: Answer | None = None
-    finish_reason: str | None = None
-    logprobs: Logprobs | None = None
-
-
-class OutputDetails(_Received):
-    """What the output tokens were spent on."""
-
-    reasoning_tokens: float | None = None
-
-
-class TokenUsage(_Received):
-    """The tokens of all completions together; some servers write them as fractions. `cost` is OpenRouter's, in US
-    dollars."""
-
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
-    completion_tokens_details: OutputDetails | None = None
-    cost: float | None = None
+    message: Answer | Any = None
+    finish_reason: Any = None
+    logprobs: Any = None
 
 
 class ChatResponse(_Received):
@@ -141,7 +92,7 @@ class ChatResponse(_Received):
 
     Args:
         choices: the completions.
-        usage: the tokens of all of them.
+        usage: the tokens of all of them, and at OpenRouter and Perplexity their cost.
         timings: llama.cpp's; `predicted_n` is the tokens of one completion.
         response_headers: those that say what the answer cost; no other header is kept.
     """
@@ -149,9 +100,9 @@ class ChatResponse(_Received):
     comes_back: ClassVar[bool] = True
 
     choices: list[Choice] | None = None
-    usage: TokenUsage | None = None
+    usage: Any = None
     timings: Any = None
-    response_headers: dict[str, str] | None = None
+    response_headers: Any = None
 
 
 def model_names(listed: Any) -> list[str]:
@@ -164,22 +115,34 @@ def model_names(listed: Any) -> list[str]:
     return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
 
 
-_LARGE_EXPONENT = re.compile(rb"[eE]\+?\d{3}")
+_NO_NUMBER = re.compile(r"NaN|Infinity|[eE]\+?\d{3}")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def received(body: bytes, headers: Mapping[str, str] | None = None) -> ChatResponse:
-    """The response that a body holds; None stands for NaN and infinities, which some servers write and JSON lacks.
+def received(text: str, headers: Mapping[str, str] | None = None) -> ChatResponse:
+    """Read a response. None stands for NaN and infinities, U+FFFD for half a surrogate pair: JSON has neither.
 
     Args:
-        body: as it came.
+        text: the body of the response.
         headers: those to keep with the response, by name.
 
     Raises:
-        ValidationError: the body is no JSON, or of another form.
+        ValidationError: the text is no JSON, or of another form.
     """
-    response = ChatResponse.model_validate_json(body)
-    if b"NaN" in body or b"Infinity" in body or _LARGE_EXPONENT.search(body):
+    try:
+        response = ChatResponse.model_validate_json(text)
+    except ValidationError:
+        response = ChatResponse.model_validate_json(_mended(text))
+    if _NO_NUMBER.search(text):
         response = ChatResponse.model_validate_json(response.model_dump_json())
     if headers:
         response.response_headers = dict(headers)
     return response
+
+
+def _mended(text: str) -> str:
+    """Return JSON without lone surrogates and raw control characters; other texts as they are."""
+    try:
+        return _LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(text, strict=False), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return text

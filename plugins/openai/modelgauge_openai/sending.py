@@ -3,6 +3,7 @@
 The cache knows the request as it was before: what a server takes changes no answer that is kept.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +11,11 @@ from pydantic import ValidationError
 
 from modelgauge import Retry
 from modelgauge.errors import SingleCompletionError
-from modelgauge_openai.errors import LATER, ChatError, unreadable
+from modelgauge_openai.answers import unreadable
+from modelgauge_openai.errors import LATER, ChatError, reported
 from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
-from modelgauge_openai.streaming import response_of
+from modelgauge_openai.reply import Reply
+from modelgauge_openai.streaming import read_stream
 
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
@@ -68,20 +71,25 @@ class Sending:
             self._refused.update(names)
             error.verdict = Retry(after=0.0)
 
-    def response(self, url: str, body: bytes, headers: Mapping[str, str]) -> ChatResponse:
-        """Read the answer.
+    def response(self, url: str, reply: Reply) -> ChatResponse:
+        """Read a reply of status 200: at once, or as a stream, asked for or not.
 
         Raises:
-            ChatError: it is none.
+            ChatError: it is no response, or not a whole one.
         """
-        if self._stream and not body.lstrip().startswith((b"{", b"[")):
-            try:
-                body = response_of(body)
-            except (ValueError, TypeError, AttributeError) as error:  # of another form than events have
+        text = reply.text
+        if reply.is_stream(asked=self._stream):
+            stream = read_stream(text)
+            if stream.error:
+                raise reported(url, stream.error)
+            if stream.flaw or not stream.is_whole:
                 raise ChatError(
-                    f"{url} answered with a stream that cannot be read: {error}.", fix=LATER, verdict=Retry()
-                ) from error
+                    f"{url} answered with a stream that cannot be read: {stream.flaw or 'it ended too early'}.",
+                    fix=LATER,
+                    verdict=None if stream.is_whole else Retry(),
+                )
+            text = json.dumps(stream.response)
         try:
-            return received(body, headers)
+            return received(text, reply.costs)
         except ValidationError as error:
-            raise unreadable(url, error, body) from None
+            raise unreadable(url, error, text) from None

@@ -4,67 +4,159 @@ Source: OpenAI API reference, "Streaming" (https://platform.openai.com/docs/api-
 """
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 _JOINED = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a message whose pieces make one text, or one list of parts."""
 
+_KINDS = ("function", "custom")
+_OF_A_PIECE = frozenset({"index", "delta", "message", "logprobs", "finish_reason"})
+_LINE_END = re.compile(r"\r?\n")  # and no other: U+2028, U+0085 and their like are text
 
-def response_of(events: bytes) -> bytes:
-    """The JSON of the response that came in pieces; that of an error where the server sent one.
 
-    Raises:
-        ValueError: an event is no JSON, or the stream ended before every completion did.
+@dataclass(slots=True)
+class Stream:
+    """What came of a response in pieces.
+
+    Attributes:
+        response: its JSON, as far as it came.
+        error: that the server sent among the events; None if it sent none.
+        is_whole: whether the server said that it ended: by `[DONE]`, or by the reason why each choice did.
+        flaw: why an event cannot be read; None if all can.
     """
-    response: dict[str, Any] = {}
-    choices: dict[int, dict[str, Any]] = {}
-    for chunk in _chunks(events):
-        if chunk.get("error"):
-            return json.dumps({"error": chunk["error"]}).encode()
-        for piece in chunk.pop("choices", None) or ():
-            _add_choice(choices.setdefault(int(piece.get("index") or 0), {}), piece)
-        response.update({name: value for name, value in chunk.items() if value is not None})
-    if not choices or any(choice.get("finish_reason") is None for choice in choices.values()):
-        raise ValueError("the stream ended too early")
-    response["choices"] = [choices[index] for index in sorted(choices)]
-    return json.dumps(response).encode()
+
+    response: dict[str, Any] = field(default_factory=dict)
+    error: Any = None
+    is_whole: bool = False
+    flaw: str | None = None
 
 
-def _chunks(events: bytes) -> Iterator[dict[str, Any]]:
-    for line in events.decode("utf-8", "replace").splitlines():
-        field, _, data = line.partition(":")
-        data = data.strip()
-        if field == "data" and data and data != "[DONE]":
-            chunk = json.loads(data)
-            if not isinstance(chunk, dict):
-                raise ValueError("an event of the stream is not a JSON object")
-            yield chunk
+def read_stream(events: str) -> Stream:
+    """Put a response together from its events. An event that cannot be read is a flaw; the others are read."""
+    stream, choices = Stream(), dict[int, dict[str, Any]]()
+    for data in _data_of(events):
+        if data == "[DONE]":
+            stream.is_whole = True
+            continue
+        try:
+            _add_chunk(stream, choices, json.loads(data, strict=False))
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # of another form than events have
+            stream.flaw = stream.flaw or str(error)
+    stream.response["choices"] = [choices[index] for index in sorted(choices)]
+    ended = [choice.get("finish_reason") is not None for choice in choices.values()]
+    stream.is_whole = stream.is_whole or (bool(ended) and all(ended))
+    return stream
+
+
+def _data_of(events: str) -> Iterator[str]:
+    lines = _LINE_END.split(events) if "\n" in events else events.split("\r")
+    for line in lines:
+        name, _, data = line.partition(":")
+        if name.strip() == "data" and data.strip():
+            yield data.strip()
+
+
+def _add_chunk(stream: Stream, choices: dict[int, dict[str, Any]], chunk: Any) -> None:
+    if not isinstance(chunk, dict):
+        raise TypeError("an event is not a JSON object")
+    stream.error = stream.error or chunk.get("error")
+    for piece in chunk.pop("choices", None) or ():
+        _add_choice(choices.setdefault(int(piece.get("index") or 0), {}), piece)
+    stream.response.update({name: value for name, value in chunk.items() if value})
 
 
 def _add_choice(choice: dict[str, Any], piece: dict[str, Any]) -> None:
     message = choice.setdefault("message", {})
     for name, value in (piece.get("delta") or piece.get("message") or {}).items():
         if name == "tool_calls":
-            _add_tool_calls(message.setdefault("tool_calls", []), value or [])
+            _add_tool_calls(message, value if isinstance(value, list) else [value])
         elif value is not None:
             joined = name in _JOINED or isinstance(value, list)
-            message[name] = message[name] + value if joined and message.get(name) else value
-    for token in (piece.get("logprobs") or {}).get("content") or ():
-        logprobs = choice.get("logprobs") or choice.setdefault("logprobs", {"content": []})
-        logprobs["content"].append(token)
-    if piece.get("finish_reason") is not None:
+            message[name] = _joined(message[name], value) if joined and message.get(name) else value
+    _add_logprobs(choice, piece.get("logprobs"))
+    choice.update({name: value for name, value in piece.items() if name not in _OF_A_PIECE and value})
+    if piece.get("finish_reason") not in (None, ""):
         choice["finish_reason"] = piece["finish_reason"]
 
 
-def _add_tool_calls(calls: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> None:
-    for piece in pieces:
-        index = piece.get("index", len(calls))
-        call = next((call for call in calls if call.get("index") == index), None)
+def _joined(first: Any, second: Any) -> Any:
+    """Join two pieces: texts to a text, others to a list of parts."""
+    if isinstance(first, str) and isinstance(second, str):
+        return first + second
+    parts = [part if isinstance(part, list) else [part] for part in (first, second)]
+    return parts[0] + parts[1]
+
+
+def _add_logprobs(choice: dict[str, Any], logprobs: Any) -> None:
+    tokens, further = (
+        each.get("content") if isinstance(each, dict) else None for each in (choice.get("logprobs"), logprobs)
+    )
+    if isinstance(tokens, list) and isinstance(further, list):
+        tokens += further
+    elif logprobs and not (tokens and isinstance(logprobs, dict)):
+        choice["logprobs"] = logprobs
+
+
+def _add_tool_calls(message: dict[str, Any], pieces: list[Any]) -> None:
+    """Add pieces to the calls that they continue. One that continues none is a call of its own."""
+    for piece in filter(None, pieces):
+        calls = message.setdefault("tool_calls", [])
+        call = _continued(calls, piece) if _is_call(piece) else None
         if call is None:
-            calls.append({"index": index, **piece})
+            calls.append({"index": len(calls), **piece} if isinstance(piece, dict) else piece)
             continue
-        for kind in ("function", "custom"):
-            for name, text in (piece.get(kind) or {}).items():
-                part = call.setdefault(kind, {})
-                part[name] = (part.get(name) or "") + (text or "")
+        for kind in _KINDS:
+            for name, value in (piece.get(kind) or {}).items():
+                part = call[kind] = call.get(kind) or {}
+                if value and (name != "name" or part.get(name) != value):  # some servers repeat the name
+                    texts = isinstance(part.get(name), str) and isinstance(value, str)
+                    part[name] = part[name] + value if texts else value
+
+
+def _is_call(piece: Any) -> bool:
+    return isinstance(piece, dict) and all(isinstance(piece.get(kind) or {}, dict) for kind in _KINDS)
+
+
+def _continued(calls: list[Any], piece: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the call that a piece continues: of its index, or any if it has none; of its id, else the last.
+
+    A piece with a name and another id continues none, nor does one with a name that follows whole arguments: some
+    servers give all calls one index, or none. A new id alone is no new call: some servers give each piece one.
+    """
+    index, its_id = piece.get("index"), piece.get("id")
+    known: list[dict[str, Any]] = [
+        call for call in calls if _is_call(call) and (index is None or call.get("index") == index)
+    ]
+    same = [call for call in known if its_id and call.get("id") == its_id]
+    if same or not known:
+        return same[-1] if same else None
+    last = known[-1]
+    name, arguments = _function(piece)
+    if not name or ((name, arguments) == (_function(last)[0], "")):
+        return last
+    is_other = index is None or (its_id and last.get("id")) or _is_whole(_function(last)[1])
+    return None if is_other else last
+
+
+def _function(call: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the name and the arguments of a call, or of a piece of one."""
+    part = call.get("function") or call.get("custom") or {}
+    return part.get("name"), part.get("arguments") or part.get("input") or ""
+
+
+def _is_whole(arguments: Any) -> bool:
+    if not isinstance(arguments, str):
+        return True
+    try:
+        json.loads(arguments, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -21,10 +21,11 @@ from modelgauge import (
     SUTResponse,
     TextPrompt,
 )
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import CallError, InvalidOptionError
 from modelgauge_openai.address import OFFICIAL, chat_url, is_official
+from modelgauge_openai.answers import check_answer
 from modelgauge_openai.connection import Connection, checked_headers
-from modelgauge_openai.errors import ChatError, check_answer, name_models
+from modelgauge_openai.errors import ChatError, name_models
 from modelgauge_openai.key import OpenAIKey, key_to_send
 from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.request import MaxTokensField, RequestMaker
@@ -166,21 +167,25 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
 
         Raises:
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
+            EmptyAnswerError: the answer has no text, and took no token.
+            InvalidResponseError: it has content, but no text that is understood.
             SingleCompletionError: the server gives one completion a call.
         """
         sent = self._sending.of(request)
-        body, response = b"", None
-        headers: Mapping[str, str] = {}
+        reply = response = None
         try:
-            body, headers = await self._connection.post(to_json(sent))
-            response = self._sending.response(self._connection.url, body, headers)
+            reply = await self._connection.post(to_json(sent))
+            if reply.status != 200:
+                raise self._connection.refusal(reply)
+            response = self._sending.response(self._connection.url, reply)
             check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
-        except ChatError as error:
-            read = response or costs_in(body, headers)  # what is refused is paid all the same
+        except CallError as error:
+            read = response or (reply and costs_in(reply))  # what is refused is paid all the same
             error.usage = read and usage_of(read, self._prices)
-            self._sending.learn(error, sent)
-            if error.refused_field == "model":
-                name_models(error, request["model"], await self._connection.models())
+            if isinstance(error, ChatError):
+                self._sending.learn(error, sent)
+                if error.refused_field == "model":
+                    name_models(error, request["model"], await self._connection.models())
             raise
         return response
 

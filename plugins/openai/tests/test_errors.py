@@ -11,8 +11,10 @@ from pydantic import ValidationError
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import MissingLogProbabilitiesError
-from modelgauge_openai.errors import ChatError, check_answer, refused, unreadable
+from modelgauge_openai.answers import check_answer, unreadable
+from modelgauge_openai.errors import ChatError, refused
 from modelgauge_openai.protocol import ChatResponse, model_names
+from modelgauge_openai.reply import Reply
 from modelgauge_openai.waiting import wait_of
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -20,9 +22,10 @@ URL = "https://api.openai.com/v1/chat/completions"
 
 def error_of(status, body=b"", **headers):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return refused(
-        URL, status, CIMultiDict({name.replace("_", "-"): text for name, text in headers.items()}), content
+    reply = Reply(
+        status, CIMultiDict({name.replace("_", "-"): text for name, text in headers.items()}), content
     )
+    return refused(URL, reply.status, reply.headers, reply.text)
 
 
 def openai_error(message="No", code=None, kind="error"):
@@ -84,7 +87,7 @@ def test_what_only_this_request_has_wrong(status):
         ({"error": {"message": {"error": "Too long"}, "type": "None", "code": "400"}}, "Too long"),
         (b"", "nothing more"),
         (b"[]", "[]"),
-        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"\xff\xff", "\ufffd\ufffd"),
     ],
 )
 def test_the_words_of_the_server_in_their_many_forms(body, said):
@@ -220,7 +223,7 @@ def test_no_body_is_too_odd(body, status):
 def unreadable_error(body):
     with pytest.raises(ValidationError) as raised:
         ChatResponse.model_validate_json(body)
-    return unreadable(URL, raised.value, body)
+    return unreadable(URL, raised.value, body.decode())
 
 
 def test_a_body_that_is_cut_off_may_come_whole_next_time():

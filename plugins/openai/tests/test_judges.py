@@ -93,7 +93,7 @@ def test_a_server_that_ignores_it_is_read_like_any_other(server, judge):
     assert metric.measure(LLMTestCase("?", "Good morning.")).value == 0.8
 
 
-@pytest.mark.parametrize("bad", ["No, off-topic", "", "[[refusal I cannot judge that.]]"])
+@pytest.mark.parametrize("bad", ["No, off-topic", " ", "[[refusal I cannot judge that.]]"])
 def test_a_reply_that_cannot_be_used_is_repaired_once_with_the_same_schema(server, judge, bad):
     case = LLMTestCase("?", bad if bad.startswith("[[") else says(bad), context=["The sky is blue."])
     result = evaluate(case, [HallucinationMetric(model=judge)], print_results=False, ignore_errors=True)

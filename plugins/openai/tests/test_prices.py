@@ -6,6 +6,7 @@ import pytest
 from chat_server import ThreadedChatServer
 
 from modelgauge import SUTOptions, TextPrompt, Usage, run_test
+from modelgauge_openai.reply import Reply
 from modelgauge_openai.response import Prices, costs_in, usage_of
 from modelgauge_openai.sut import OpenAIChat
 
@@ -54,11 +55,10 @@ def test_an_answer_that_broke_off_is_paid_each_time(asking):
     ],
 )
 def test_costs_are_read_of_what_is_no_completion(body, usage):
-    read = costs_in(json.dumps(body).encode(), {})
-    assert (read and usage_of(read, Prices(1e6, 1e6))) == usage
+    assert usage_of(costs_in(Reply(200, {}, json.dumps(body).encode())), Prices(1e6, 1e6)) == usage
 
 
 def test_a_header_says_what_an_answer_cost_that_is_no_completion():
-    read = costs_in(b'{"choices": 3}', {"x-litellm-response-cost": "0.5"})
+    read = costs_in(Reply(500, {"x-litellm-response-cost": "0.5"}, b'{"choices": 3}'))
     assert usage_of(read, None).cost_usd == 0.5
-    assert costs_in(b"<html>", {}) is None
+    assert usage_of(costs_in(Reply(200, {}, b"<html>")), None) is None

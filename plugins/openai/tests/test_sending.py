@@ -8,8 +8,10 @@ from chat_server import Plan, ThreadedChatServer
 from modelgauge import Retry, SUTOptions, TextPrompt, run_test
 from modelgauge.cli.checking import check
 from modelgauge_openai.errors import ChatError
+from modelgauge_openai.reply import Reply
+from modelgauge_openai.response import sut_response
 from modelgauge_openai.sending import Sending
-from modelgauge_openai.streaming import response_of
+from modelgauge_openai.streaming import read_stream
 
 
 def completions(record):
@@ -31,7 +33,11 @@ def test_a_server_that_only_streams_answers_as_others_do(asking):
 
 
 def events(*chunks):
-    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+
+
+def cut(*chunks):
+    return events(*chunks).removesuffix("data: [DONE]\n\n")
 
 
 def piece(delta, finish=None, index=0):
@@ -49,7 +55,7 @@ def test_pieces_of_tool_calls_and_of_interleaved_choices():
         piece({}, "stop", index=1),
         {"choices": [], "usage": {"prompt_tokens": 3}},
     )
-    response = json.loads(response_of(stream))
+    response = read_stream(stream).response
     weather, time = response["choices"][0]["message"]["tool_calls"]
     assert weather["function"] == {"name": "weather", "arguments": '{"city": "Paris"}'}
     assert time["function"] == {"name": "time"}
@@ -57,30 +63,43 @@ def test_pieces_of_tool_calls_and_of_interleaved_choices():
     assert response["usage"] == {"prompt_tokens": 3}
 
 
-def test_an_error_within_a_stream_is_the_answer():
-    stream = events(piece({"content": "Par"}), {"error": {"message": "Overloaded", "code": 503}})
-    assert json.loads(response_of(stream)) == {"error": {"message": "Overloaded", "code": 503}}
+def read(stream, *, asked=True, **headers):
+    """The completion of a streamed reply."""
+    sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+    body = stream if isinstance(stream, bytes) else stream.encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = sending.response("https://llm.example", Reply(200, named, body))
+    [only] = sut_response(response, None).completions
+    return only
+
+
+def test_error_within_stream_is_the_answer():
+    with pytest.raises(ChatError, match="503 Service Unavailable: Overloaded"):
+        read(events(piece({"content": "Par"}), {"error": {"message": "Overloaded", "code": 503}}))
 
 
 @pytest.mark.parametrize(
     "stream",
     [
-        b"",
-        b"data: [DONE]",
-        b'data: {"choices"',
-        b"data: [1]",
-        b"<html></html>",
-        events(piece({"content": "Par"})),
-        events({"choices": [3]}),
-        events({"choices": [{"index": "x"}]}),
-        events(piece({"content": ["a"]}), piece({"content": "b"}, "stop")),
+        "",
+        'data: {"choices"',
+        "data: [1]",
+        "<html></html>",
+        cut(piece({"content": "Par"})),
+        cut({"choices": [3]}),
     ],
 )
-def test_a_stream_that_breaks_off_may_come_whole_next_time(stream):
-    sending = Sending(stream=True, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+def test_stream_that_is_cut_is_retried(stream):
     with pytest.raises(ChatError, match="stream") as raised:
-        sending.response("https://llm.example", stream, {})
+        read(stream)
     assert raised.value.verdict == Retry()
+
+
+@pytest.mark.parametrize("chunk", [{"choices": [3]}, {"choices": [{"index": "x"}]}, [1], "data: {"])
+def test_whole_stream_that_cannot_be_read_is_not_asked_for_again(chunk):
+    with pytest.raises(ChatError, match="stream") as raised:
+        read(events(piece({"content": "Par"}, "stop"), chunk))
+    assert raised.value.verdict is None
 
 
 @pytest.mark.parametrize("refused", ["max_tokens", "max_completion_tokens"])

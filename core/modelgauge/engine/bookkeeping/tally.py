@@ -5,13 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from modelgauge.data.annotations import completions_of
 from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
+from modelgauge.errors import EmptyAnswerError
 from modelgauge.wording.phrases import counted, first_few
 
 _MOST_NAMED = 5
+_EMPTY = EmptyAnswerError.__name__
 _FAILED_AT = {"sut": "sut_errors", "annotator": "annotator_errors", "measure": "unscored"}
 
 
@@ -68,6 +71,7 @@ class Tally:
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
+        left_out: in how many answers each field was not understood.
         unkept_before: calls of earlier sessions that hold a secret, and so are not in the cache.
     """
 
@@ -79,6 +83,7 @@ class Tally:
     attempts: int = 0
     tokens: int = 0
     cost: float = 0.0
+    left_out: Counter[str] = field(default_factory=Counter)
     unkept_before: int = 0
 
     @property
@@ -106,6 +111,19 @@ class Tally:
         else:
             self.outcomes[_FAILED_AT[record.stage]] += 1
             self.outcomes["blocked"] += record.is_blocked
+        self.outcomes["empty"] += sum([failure.error_type == _EMPTY for failure in record.failures])
+        for annotated in completions_of(record.interactions):
+            self.outcomes["empty"] += annotated.completion.is_empty
+            self.left_out.update(annotated.completion.left_out)
+
+    def notes(self) -> Iterator[str]:
+        """Yield the notes of the record about what was counted."""
+        if self.left_out:
+            fields = [f"{name} ({number:,})" for name, number in self.left_out.most_common()]
+            yield f"Fields of answers that were not understood are left out: {first_few(fields, _MOST_NAMED)}."
+        yield from self.sut_calls.unjudged()
+        for calls in self.calls:
+            yield from calls.repaid()
 
     def frozen(self, not_begun: int | None = None) -> Counts:
         """The counts as a record has them.

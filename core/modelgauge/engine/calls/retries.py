@@ -17,6 +17,7 @@ from modelgauge.errors import (
     BlockedError,
     CallTimeoutError,
     DefinitionError,
+    EmptyAnswerError,
     InvalidResponseError,
     ModelGaugeError,
     RunStoppedError,
@@ -124,7 +125,7 @@ def _may_pass(error: Exception) -> bool:
     Clients' own classes of `OSError` (of aiohttp, requests, urllib, ssl, socket) are about the network, and so is,
     for all that is known, one without a number.
     """
-    if isinstance(error, (TimeoutError, CallTimeoutError, ConnectionError)):
+    if isinstance(error, (TimeoutError, CallTimeoutError, ConnectionError, EmptyAnswerError)):
         return True
     if not isinstance(error, OSError) or isinstance(error, _LASTING):
         return False

@@ -28,6 +28,7 @@ function completionView({ completion, annotations }, answerBox) {
   const words = (completion.reasoning ?? "").split(/\s+/).filter(Boolean).length;
   if (completion.reasoning) parts.unshift(folded(`reasoning, ${counted(words)} words`, box(completion.reasoning)));
   if (completion.blocked) parts.push(make("p", { className: "note" }, "blocked by the service"));
+  if (completion.left_out) parts.push(make("p", { className: "note" }, "not understood: ", shown(completion.left_out.join(", "))));
   if (completion.finish_reason) parts.push(make("p", { className: "note" }, "ended: ", shown(completion.finish_reason)));
   for (const call of completion.tool_calls ?? []) parts.push(section(`tool ${call.name}`, box(asText(call))));
   const metadata = Object.entries(completion.metadata ?? {}).filter(([name]) => name !== "trace");

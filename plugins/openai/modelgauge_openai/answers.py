@@ -1,0 +1,125 @@
+"""What is wrong with answers of status 200, in words, and whether another attempt is worth it."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from modelgauge import Retry, SUTCompletion
+from modelgauge.errors import EmptyAnswerError
+from modelgauge_openai.address import PATH
+from modelgauge_openai.errors import (
+    LATER,
+    OTHER_PROTOCOL,
+    ChatError,
+    MissingLogProbabilitiesChatError,
+    reported,
+    shortened,
+)
+from modelgauge_openai.protocol import ChatRequest, ChatResponse, Choice
+from modelgauge_openai.response import sut_response
+
+_CHECK_PATH = f"If it happens again and again, check base_url: it ends where {PATH} begins."
+
+
+def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
+    """Return the error of a body that is no response. One that was cut off, or is no JSON, may be one next time."""
+    with suppress(ValueError, RecursionError):
+        said = json.loads(text)
+        said = said[0] if isinstance(said, list) and said else said
+        if isinstance(said, dict) and said.get("error"):
+            return reported(url, said["error"])
+    first = error.errors(include_url=False)[0]
+    start = shortened(text[:200], 100)
+    if first["type"] == "json_invalid":
+        is_whole = text.lstrip().startswith(("{", "[")) and "EOF" not in first["msg"]
+        return ChatError(
+            f"{url} answered with {len(text):,} characters that are no whole JSON ({first['msg']}): {start}.",
+            fix=OTHER_PROTOCOL if is_whole else _CHECK_PATH,
+            verdict=None if is_whole else Retry(),
+        )
+    where = ".".join(str(part) for part in first["loc"])
+    return ChatError(
+        f"{url} answered with JSON that is no chat completion: {where + ': ' if where else ''}{first['msg']}: {start}.",
+        fix=OTHER_PROTOCOL,
+    )
+
+
+def check_answer(
+    url: str, request: ChatRequest, response: ChatResponse, *, may_be_single: bool = False
+) -> None:
+    """Refuse a response that does not hold what was asked for: it must not be scored, nor kept.
+
+    Args:
+        url: where it came from.
+        request: as the cache knows it.
+        response: to it.
+        may_be_single: whether one completion is enough, where the others are then asked for one by one.
+
+    Raises:
+        ChatError: no choices, fewer than asked for, one that broke off, or no log-probabilities.
+        EmptyAnswerError: no text, though the answer ended, and no token of output.
+        InvalidResponseError: content without a text that is understood.
+    """
+    choices = response.choices
+    if not choices:
+        raise _without_choices(url, response)
+    for choice in choices:
+        _check_choice(url, choice)
+    asked = request.get("n", 1)
+    if len(choices) < asked and not (may_be_single and len(choices) == 1):
+        raise ChatError(
+            f"{url} answered with {len(choices)} of {asked} completions.",
+            fix="The server gives no more at once; ?completions=many_calls asks for them one by one.",
+        )
+    ours = sut_response(response, None)
+    if request.get("logprobs") and any(map(_lacks_logprobs, ours.completions)):
+        raise MissingLogProbabilitiesChatError(
+            f"{url} answered without the log-probabilities that were asked for.",
+            fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
+            "?logprobs=false",
+        )
+    if ours.usage is not None and ours.usage.output_tokens == 0 and all(map(_is_empty, ours.completions)):
+        raise EmptyAnswerError(f"{url} answered without any text, and counted no token of output.", fix=LATER)
+
+
+def _lacks_logprobs(completion: SUTCompletion) -> bool:
+    return bool(completion.text) and completion.top_logprobs is None and "refusal" not in completion.metadata
+
+
+def _is_empty(completion: SUTCompletion) -> bool:
+    """Return whether a completion ended by itself and holds nothing."""
+    held = completion.text or completion.reasoning or completion.tool_calls
+    return not held and completion.finish_reason in (None, "", "stop")
+
+
+def _check_choice(url: str, choice: Choice) -> None:
+    """Refuse a completion that broke off, or that has no message though no content filter withheld it."""
+    error = (choice.model_extra or {}).get("error")  # OpenRouter's
+    if error:
+        raise reported(url, error)
+    if choice.finish_reason == "error":
+        raise ChatError(
+            f"{url} broke off: the reason why a completion ended is 'error'.", fix=LATER, verdict=Retry()
+        )
+    if choice.message is None and choice.finish_reason != "content_filter":
+        is_null = "message" in choice.model_fields_set
+        raise ChatError(
+            f"{url} answered with a choice without a message: {shortened(choice.model_dump_json(), 100)}.",
+            fix=LATER if is_null else OTHER_PROTOCOL,
+            verdict=Retry() if is_null else None,
+        )
+
+
+def _without_choices(url: str, response: ChatResponse) -> ChatError:
+    held: dict[str, Any] = response.model_extra or {}
+    is_error = any(isinstance(held.get(name), str | list) for name in ("message", "detail"))
+    if held.get("error") or is_error:
+        return reported(url, held.get("error") or held)
+    if "choices" in response.model_fields_set or not held or held.get("object") == "chat.completion":
+        return ChatError(f"{url} answered without any choices.", fix=LATER, verdict=Retry())
+    return ChatError(
+        f"{url} answered with JSON that is no chat completion: {shortened(response.model_dump_json(), 100)}.",
+        fix=OTHER_PROTOCOL,
+    )
