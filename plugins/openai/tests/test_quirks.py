@@ -1,0 +1,239 @@
+"""Replies with oddities of servers in the field, by whole runs: text decides, and what is paid counts."""
+
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from modelgauge import SUTOptions, TextPrompt, run_test
+
+PARIS = {"role": "assistant", "content": "Paris."}
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+
+
+def chat(message=PARIS, usage=USAGE, **choice):
+    choice = {"index": 0, "message": message, "finish_reason": "stop", **choice}
+    return {"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+@contextmanager
+def serve(body, status=200, content_type="application/json"):
+    """A server that gives every question the same reply; yields its URL and the list of the requests."""
+    asked = []
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("modelgauge.engine.calls.retries.Backoff.wait", lambda *_: 0.0)
+
+
+@pytest.fixture
+def ask(asking):
+    """`ask(body, …)`: the record of one question, and how many requests it took."""
+
+    def ask(body, status=200, content_type="application/json", prompt="Q?", more="", **options):
+        with serve(body, status, content_type) as (url, asked):
+            record = run_test(asking(prompt), f"openai/m?base_url={url}{more}", **options)
+            return record, len(asked)
+
+    return ask
+
+
+def completion(record):
+    [item] = record.test_item_records
+    return item.interactions[0].response.completions[0].completion
+
+
+# --- other fields than the text ---------------------------------------------------------------------------------------
+
+ODD = ([], {}, [1], {"a": None}, "much", "", True, -1, 10**400, [[{}]])
+COST = {"input_tokens_cost": 0.00001, "request_cost": 0.005, "total_cost": 0.00503}
+
+
+@pytest.mark.parametrize(
+    ("body", "left_out"),
+    [
+        *((chat(usage=odd), "usage") for odd in ODD if not isinstance(odd, Mapping)),
+        *((chat(usage={**USAGE, "cost": odd}), "usage.cost") for odd in ODD),
+        *((chat(usage={**USAGE, "completion_tokens": odd}), "usage.completion_tokens") for odd in ODD),
+        (chat(usage={**USAGE, "completion_tokens_details": []}), "usage.completion_tokens_details"),
+        *((chat({**PARIS, "tool_calls": odd}), "tool_calls") for odd in ODD if odd != []),
+        (chat({**PARIS, "tool_calls": [{"function": "f"}]}), "tool_calls"),
+        *((chat(finish_reason=odd), "finish_reason") for odd in ODD if odd not in ("", "much")),
+        *((chat(logprobs=odd), "logprobs") for odd in ODD if not isinstance(odd, Mapping)),
+        (chat(logprobs={"content": {}}), "logprobs"),
+        (chat(logprobs={"content": [{"top_logprobs": [{"token": "P"}, {"logprob": 1}]}]}), "logprobs"),
+        (chat({**PARIS, "refusal": {"why": 1}}), "refusal"),
+    ],
+)
+def test_field_that_is_not_understood_costs_no_answer(body, left_out, ask):
+    record, requests = ask(body)
+    assert (completion(record).text, completion(record).left_out, requests) == ("Paris.", (left_out,), 1)
+    assert record.notes == (f"Fields of answers that were not understood are left out: {left_out} (1).",)
+
+
+@pytest.mark.parametrize("field", ["logprobs", "refusal", "tool_calls", "finish_reason"])
+def test_tokens_and_dollars_of_answer_with_odd_field_count(field, ask):
+    body = chat(usage={**USAGE, "cost": COST}, **({} if field in PARIS else {field: [1]}))
+    record, _ = ask(body)
+    assert (record.spent.tokens, record.spent.cost_usd) == (10, 0.00503)
+
+
+def test_log_probabilities_that_were_asked_for_and_are_not_understood_are_missing(ask):
+    record, requests = ask(chat(logprobs=[]), prompt=TextPrompt("Q?", SUTOptions(top_logprobs=2)))
+    [failed] = record.test_item_exceptions
+    assert "without the log-probabilities" in failed.message
+    assert (requests, record.spent.tokens) == (1, 10)
+
+
+def test_answers_with_unknown_fields_are_read_from_the_cache_as_they_came(asking):
+    with serve(chat({**PARIS, "tool_calls": {}}, usage=[])) as (url, asked):
+        first, second = (run_test(asking("Q?"), f"openai/m?base_url={url}") for _ in range(2))
+    assert len(asked) == 1
+    assert completion(second) == completion(first)
+    assert completion(second).left_out == ("tool_calls", "usage")
+    assert second.notes == first.notes
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [], "usage": {**USAGE, "cost": COST}},
+        {"choices": {}, "usage": {**USAGE, "cost": COST}},
+        {"error": {"message": "No", "code": 400}, "usage": {**USAGE, "cost": COST}},
+        chat({"content": {"form": 1}}, usage={**USAGE, "cost": COST}),
+        f"data: {json.dumps(chat(usage={**USAGE, 'cost': COST}) | {'choices': []})}\n\n".encode(),
+    ],
+)
+@pytest.mark.parametrize("status", [200, 400])
+def test_tokens_and_dollars_of_refused_answer_count(body, status, ask):
+    record, _ = ask(body, status, max_retries=0)
+    assert record.counts.sut_errors == 1
+    assert (record.spent.tokens, record.spent.cost_usd) == (10, 0.00503)
+
+
+# --- content ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "output_text", "text": "Paris."}],
+        [{"type": "markdown", "markdown": "Paris."}],
+        [{"type": "text", "content": "Paris."}],
+        [{"type": "text", "text": {"value": "Paris.", "annotations": []}}],
+        [{"type": "message", "content": [{"type": "output_text", "text": "Paris."}]}],
+        [{"text": "Paris."}],
+        [{"kind": "text", "value": "Paris."}],
+        ["Par", "is."],
+        [["Paris."]],
+        {"type": "text", "text": "Paris."},
+        {"role": "model", "parts": [{"text": "Paris."}]},
+        [{"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "Paris."}],
+        [{"text": "Hm.", "thought": True}, {"text": "Paris."}],
+        [None, {"type": "text", "text": None}, "Paris."],
+    ],
+)
+def test_text_is_read_under_any_name(content, ask):
+    record, requests = ask(chat({"content": content}))
+    assert (completion(record).text, completion(record).left_out, requests) == ("Paris.", (), 1)
+
+
+def test_message_that_is_a_text(ask):
+    assert completion(ask(chat("Paris."))[0]).text == "Paris."
+
+
+@pytest.mark.parametrize(
+    "thought", [{"type": "thinking", "thinking": "Hm."}, {"text": "Hm.", "thought": True}]
+)
+def test_thoughts_among_parts_are_no_text(thought, ask):
+    done = completion(ask(chat({"content": [thought, "Paris."]}))[0])
+    assert (done.text, done.reasoning) == ("Paris.", "Hm.")
+
+
+def test_part_without_text_is_left_out_beside_texts(ask):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    done = completion(ask(chat({"content": ["Paris.", image]}))[0])
+    assert (done.text, done.left_out) == ("Paris.", ("content",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "image", "image": "AA=="}],
+        [{"type": "file", "content": "AA=="}],
+        [{"type": "hologram", "payload": {"text": 1}}],
+        [{"type": "tool_use", "name": "f", "input": {"text": "x"}}],
+        {},
+        [{}],
+        {"answer": "Paris."},
+        42,
+        True,
+        [3],
+    ],
+)
+def test_content_that_is_not_understood_is_no_empty_answer(content, asking):
+    with serve(chat({"content": content})) as (url, asked):
+        first, second = (run_test(asking("Q?"), f"openai/m?base_url={url}") for _ in range(2))
+    [failed] = second.test_item_exceptions
+    assert failed.error_type == "InvalidResponseError"
+    assert json.dumps(content, separators=(",", ":"))[1:-1].strip("[]") in failed.message
+    assert len(asked) == 2  # neither retried nor kept
+    assert (first.counts.empty, first.spent.tokens) == (0, 10)
+
+
+NOTHING = {"prompt_tokens": 5, "completion_tokens": 0}
+
+
+@pytest.mark.parametrize("content", ["", None, [], [{"type": "text", "text": ""}]])
+@pytest.mark.parametrize("reason", ["stop", "", None])
+def test_empty_text_without_a_token_is_retried_and_never_kept(content, reason, asking):
+    with serve(chat({"content": content, "reasoning_content": ""}, NOTHING, finish_reason=reason)) as (
+        url,
+        asked,
+    ):
+        first, second = (run_test(asking("Q?"), f"openai/m?base_url={url}") for _ in range(2))
+    [failed] = second.test_item_exceptions
+    assert failed.error_type == "EmptyAnswerError"
+    assert len(asked) == 10
+    assert (first.counts.empty, first.spent.tokens) == (1, 5 * 5)
+
+
+@pytest.mark.parametrize(
+    ("message", "usage", "reason", "empty"),
+    [
+        ({"content": ""}, USAGE, "stop", 1),
+        ({"content": ""}, None, "stop", 1),
+        ({"content": ""}, NOTHING, "length", 1),
+        ({"content": "", "reasoning": "Hm."}, NOTHING, "stop", 1),
+        ({"content": "", "refusal": "No."}, NOTHING, "stop", 0),
+        ({"content": " "}, NOTHING, "stop", 0),
+        ({"content": None, "tool_calls": [{"function": {"name": "f"}}]}, NOTHING, "stop", 0),
+    ],
+)
+def test_empty_text_that_took_tokens_or_was_meant_is_an_answer(message, usage, reason, empty, ask):
+    record, requests = ask(chat(message, usage, finish_reason=reason))
+    assert (record.counts.scored, record.counts.empty, requests) == (1, empty, 1)
