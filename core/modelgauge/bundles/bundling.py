@@ -32,9 +32,9 @@ from modelgauge.engine.run_files.folder import (
     RUNS,
     TOTALS,
     RunFolder,
-    whole_lines,
 )
 from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import BundleError, UsageError
@@ -149,7 +149,7 @@ class _Contents:
     def _lines(self, run: RunFolder) -> Iterator[str]:
         """The lines of a journal as the bundle has them; the keys in them are noted."""
         keys = self.keys.setdefault(self._caches_of(run), set())
-        for number, line in enumerate(whole_lines(run.journal), start=1):
+        for number, _, line in counted_lines(run.journal):
             record = item_from_json(line, f"{run.journal}, line {number}")
             keys.update(keys_in(record))
             if self._remove is None:

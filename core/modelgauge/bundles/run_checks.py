@@ -17,7 +17,8 @@ from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder, whole_lines
+from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder
+from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
 from modelgauge.runs.recorded_run import recorded_run
@@ -128,10 +129,11 @@ def _options_and_methods(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple
 
 def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tally:
     """Check the lines of the journal one by one."""
-    tally, offset, number = Tally(), 0, 0
+    tally, number, end = Tally(), 0, 0
     ids: dict[str, int] = {}
     redacted: list[tuple[int, str]] = []
-    for number, line in enumerate(whole_lines(made.run.journal), start=1):
+    for number, offset, line in counted_lines(made.run.journal):
+        end = offset + len(line)
         try:
             record = item_from_json(line, f"line {number}")
         except RecordError as error:
@@ -150,9 +152,8 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
             tally.count(record)
             index.add(record, offset, record.test_item)
             tally.sut_calls.paid += len(record.interactions)
-        offset += len(line)
     made.redacted.extend(name for _, name in sorted(redacted))
-    if made.run.journal.exists() and made.run.journal.stat().st_size != offset:
+    if made.run.journal.exists() and made.run.journal.stat().st_size != end:
         made.add("the line has no end", number + 1)
     return tally
 

@@ -53,6 +53,7 @@ class TestItemRecord(Frozen):
     Args:
         kind: always "item", to tell the lines of the journal apart.
         index: its place in the test, from 0.
+        replaces: the indexes whose earlier lines in the journal this record replaces; in the journal only.
         test_item: the item, with its id.
         interactions: prompts with annotated responses.
         measurements: what `measure_quality` returned, reduced over repeats where there were several.
@@ -67,6 +68,7 @@ class TestItemRecord(Frozen):
 
     kind: Literal["item"] = "item"
     index: Count
+    replaces: tuple[Count, ...] = Field(default=(), exclude=True, repr=False)
     test_item: TestItem
     interactions: Interactions
     measurements: Measurements
@@ -100,6 +102,7 @@ class TestItemExceptionRecord(Frozen):
     Args:
         kind: always "exception", to tell the lines of the journal apart.
         index: its place in the test, from 0.
+        replaces: the indexes whose earlier lines in the journal this record replaces; in the journal only.
         test_item: the item, with its id.
         interactions: those that were completed before the failure; they are kept, since they are paid.
         stage: where it failed.
@@ -118,6 +121,7 @@ class TestItemExceptionRecord(Frozen):
 
     kind: Literal["exception"] = "exception"
     index: Count
+    replaces: tuple[Count, ...] = Field(default=(), exclude=True, repr=False)
     test_item: TestItem
     interactions: Interactions = ()
     stage: Stage

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.datasets.dataset_files import file_text
 from modelgauge.dependencies.safety import unsafe_part
-from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.files.regular import bytes_of
 from modelgauge.files.whole import append_line, creating, turn

@@ -25,8 +25,9 @@ from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.ask_sut import Asked
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
-from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.run_files.journal import without_contexts
+from modelgauge.engine.run_files.lines import counted_lines, unreadable
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular, opened
@@ -56,8 +57,7 @@ class RecordedItems:
         Raises:
             RecordError: a line is damaged, or two are of one item; the message names file and line.
         """
-        offset = 0
-        for number, line in enumerate(whole_lines(self.path), start=1):
+        for number, offset, line in counted_lines(self.path):
             where = f"{self.path}, line {number}"
             record = item_from_json(line, where)
             key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
@@ -68,7 +68,6 @@ class RecordedItems:
                 )
             self._places[key] = offset
             each(record)
-            offset += len(line)
 
     def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
         """The items that a test makes now, each with the place of its line; None if there is none.

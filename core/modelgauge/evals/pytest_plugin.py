@@ -40,16 +40,18 @@ class Place(NamedTuple):
     """A test among those of the session.
 
     Args:
-        number: in their order.
+        number: in their order, in which repeats of a test count once.
         test: its id, without the repeat.
         repeat: which of the times that `--repeat` asks for it is, from 0.
         rerun: how often it was begun before: plugins such as pytest-rerunfailures run a test that failed again.
+        is_unique: whether it is the only time that the session runs the test with this number.
     """
 
     number: int
     test: str
     repeat: int = 0
     rerun: int = 0
+    is_unique: bool = False
 
 
 class _OpenSession:
@@ -68,6 +70,7 @@ class _OpenSession:
                 "cwd": str(Path.cwd()),
                 "begun": time.time(),
                 "mark": f"{os.urandom(1)[0] % 16:x}",
+                "each": getattr(config.option, "dist", "no") == "each",  # xdist: every worker runs every test
                 "unrepeated": UNREPEATED,
             }
             os.environ[VARIABLE] = json.dumps(where)
@@ -80,6 +83,7 @@ class _OpenSession:
         self._items: list[Any] = []
         self._places: dict[str, Place] | None = None
         self._begun: Counter[str] = Counter()
+        self._process = os.getpid()
 
     def collected(self, items: list[Any]) -> None:
         """Keep the tests of the session; there may be cases before."""
@@ -88,11 +92,18 @@ class _OpenSession:
     def place(self, test: str) -> Place:
         """Where a test stands among those of the session."""
         if self._places is None:
+            numbers: dict[str, int] = {}
+            repeats = [(item.nodeid, *_repeat_of(item)) for item in self._items]
             self._places = {
-                item.nodeid: Place(number, *_repeat_of(item)) for number, item in enumerate(self._items)
+                nodeid: Place(numbers.setdefault(test, len(numbers)), test, repeat)
+                for nodeid, test, repeat in repeats
             }
-        place = self._places.get(test) or Place(len(self._places), test)
-        return place._replace(rerun=max(0, self._begun[test] - 1))
+        rerun = max(0, self._begun[test] - 1)
+        if test not in self._places:
+            return Place(len(self._places), test, rerun=rerun)
+        place = self._places[test]
+        is_unique = place.repeat == rerun == 0 and self._process == os.getpid() and not self.where["each"]
+        return place._replace(rerun=rerun, is_unique=is_unique)
 
     def begin(self, test: str) -> None:
         """Count that a test begins."""

@@ -41,7 +41,7 @@ from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
-from modelgauge.evals.session_cases import OUTSIDE, Cases, numbered, renamed
+from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
@@ -104,7 +104,7 @@ class Begun(NamedTuple):
     """An `assert_test` that has begun.
 
     Args:
-        number: of its case; unique in the session across processes, and sorted as the tests are.
+        number: of its case, unique in the session across processes: the place of the test where that is unique.
         item_id: of its case.
         test: the id of the test that called it.
         repeat: which time the test is run, by `--repeat` or again after a failure, from 0: judges are asked again each
@@ -129,7 +129,7 @@ class Session:
         options: of `modelgauge test run`, as JSON.
         args: the command line of pytest.
         place_of: the place of a test in the order of the session: its number, its id without the repeat, the repeat,
-            and how often it was begun before.
+            how often it was begun before, and whether this is the only time that the number is given.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Session:
         where: Mapping[str, Any],
         options: str,
         args: Sequence[str],
-        place_of: Callable[[str], tuple[int, str, int, int]],
+        place_of: Callable[[str], tuple[int, str, int, int, bool]],
     ) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
@@ -178,7 +178,7 @@ class Session:
         """Begin an `assert_test`; from now on its case counts."""
         # The test that pytest is running, such as `test_app.py::test_refunds[0] (call)`.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or OUTSIDE
-        place, repeated, repeat, rerun = self._place_of(test)
+        place, repeated, repeat, rerun, is_unique = self._place_of(test)
         if rerun:  # judges are asked again, as in a repeat
             test, repeat = f"{test} rerun {rerun}", repeat + rerun * self.options.repeat
         with self._lock:
@@ -187,9 +187,12 @@ class Session:
             self._call_count += 1
             self._calls_of[test] += 1
             number, time = self._call_count, self._calls_of[test]
-        # In the order of the tests, and no other process's.
-        index = (place << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
-        self._run.log(begin=index, test=test, repeated=repeated, repeat=repeat)
+        # Other cases, of any process, may have this place too.
+        if not is_unique or time > 1 or place >= PROVISIONAL:
+            index = (place << 40) + number * PROVISIONAL + os.getpid() % PROVISIONAL
+        else:
+            index = place
+        self._run.log(begin=index, order=(place, number), test=test, repeated=repeated, repeat=repeat)
         return Begun(index, numbered(test, time), test, repeat)
 
     def runner(self, begun: Begun, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:

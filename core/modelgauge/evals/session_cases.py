@@ -18,6 +18,10 @@ T = TypeVar("T")
 OUTSIDE = "no test"
 """What stands for the test of cases that are judged while tests are collected, say."""
 
+PROVISIONAL = 1 << 22
+"""Indexes from here on are provisional: the case gets another at the end of the session, in the order of the tests."""
+
+_UNJUDGED_TYPE = "NotJudged"
 _CUT_SHORT = "Its process ended before it could say why."
 _UNJUDGED = "It was begun and not judged: it was interrupted, or its process ended."
 
@@ -27,7 +31,8 @@ class SessionCase:
     """A test case that one call of `assert_test` judged, or was to judge.
 
     Args:
-        index: its place in the session.
+        index: its number in the session, which its line in the journal has.
+        order: of cases: the place of the test, and the number of the call in its process.
         test: the id of the test that called it.
         repeated: the same, without the repeat.
         repeat: which of the times it is that the test is run, from 0.
@@ -38,6 +43,7 @@ class SessionCase:
     """
 
     index: int
+    order: tuple[int, int]
     test: str
     repeated: str
     repeat: int
@@ -121,7 +127,7 @@ class Cases:
         for case in cases.values():
             if case.item is None:
                 case.notes.append(f"{case.test}: {_UNJUDGED}")
-        in_order = [cases[index] for index in sorted(cases)]
+        in_order = sorted(cases.values(), key=lambda case: (case.order, case.index))
         total = _sum(map(Totals.load, used.values()))
         return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
 
@@ -152,12 +158,19 @@ class Cases:
         return found
 
     def items(self) -> Iterator[ItemRecord]:
-        """Return the items in order; repeats of a case are joined, and a case with an unjudged repeat has no item."""
-        for index, (item_id, cases) in enumerate(self.by_id().items()):
-            items = [case.item for case in cases if case.item is not None]
-            if len(items) == len(cases):
-                item = items[0] if len(items) == 1 else _joined_item([case.repeat for case in cases], items)
-                yield renamed(item, index, item_id)
+        """Return the items in order, repeats joined; an unjudged case has none.
+
+        Their indexes are those of their cases, or higher where cases with provisional indexes come before them.
+        """
+        least = 0
+        for item_id, cases in self.by_id().items():
+            if any(case.item is not None for case in cases):
+                known = cases[0].index
+                index = max(least, known) if known < PROVISIONAL else least
+                least = index + 1
+                yield renamed(_item_of(cases), index, item_id).replaced(
+                    replaces=tuple([case.index for case in cases])
+                )
 
     def manifest(self) -> dict[str, Any]:
         """What judged the cases, what it was made of, and which saved goldens they are of, as manifests say it.
@@ -206,8 +219,8 @@ class Cases:
 def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:
     """Take over what a process reported of a case."""
     match event:
-        case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
-            cases[index] = SessionCase(index, test, repeated, repeat)
+        case {"begin": index, "order": order, "test": test, "repeated": repeated, "repeat": repeat}:
+            cases[index] = SessionCase(index, tuple(order), test, repeated, repeat)
         case {"end": index, "shown": shown, "declared": declared, "notes": notes}:
             cases[index].display, cases[index].declared = shown, declared
             cases[index].notes.extend(notes)
@@ -230,7 +243,29 @@ def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
     return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
 
 
-def _joined_item(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
+def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
+    """Make one item of the repeats of a case, at least one of which was judged."""
+    judged = [(case.repeat, case.item) for case in repeats if case.item is not None]
+    if len(repeats) == 1:
+        return judged[0][1]
+    left = [
+        RepeatFailure(
+            repeat=case.repeat,
+            stage="measure",
+            source_uid="assert_test",
+            error_type=_UNJUDGED_TYPE,
+            message=_UNJUDGED,
+            traceback="",
+        )
+        for case in repeats
+        if case.item is None
+    ]
+    return _joined_item([repeat for repeat, _ in judged], [item for _, item in judged], left)
+
+
+def _joined_item(
+    repeats: Sequence[int], items: Sequence[ItemRecord], unjudged: Sequence[RepeatFailure]
+) -> ItemRecord:
     """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
     scored = [record for record in items if isinstance(record, TestItemRecord)]
     measured: Sequence[ItemRecord] = scored or items
@@ -261,7 +296,7 @@ def _joined_item(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRec
         for failure in item.failures
     ]
     each = tuple(dict(record.measurements) for record in scored)
-    return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=tuple(failed))
+    return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=(*failed, *unjudged))
 
 
 def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

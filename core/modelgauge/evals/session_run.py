@@ -2,7 +2,8 @@
 cases that were judged.
 
 All processes of the session append whole lines to one journal, in turns; beside it each keeps a log of its own, in
-`cases/`, of what the records do not say. The process that began the session makes the run's record of them.
+`cases/`, of what the records do not say. At the end, the process that began the session appends the lines that count,
+which replace those of the cases, and makes the run's record of them.
 
     run_data/runs/RUN_ID/       the run's folder, made by the first process that has a case; all know its RUN_ID
         items.jsonl             the journal
@@ -22,7 +23,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
@@ -30,7 +31,7 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
 from modelgauge.data.results import (
     GIVEN,
@@ -46,10 +47,10 @@ from modelgauge.engine.run_files.folder import (
     RunFolder,
     new_id,
     refused,
-    whole_lines,
     write_atomically,
 )
-from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, blank_line, line_of
+from modelgauge.engine.run_files.lines import counted_lines, index_in, whole_lines
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered, with_distinct_titles
@@ -57,7 +58,7 @@ from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.session_cases import OUTSIDE, Cases
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
-from modelgauge.files.whole import append_whole, replacing
+from modelgauge.files.whole import append_whole, cut_torn_line
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 from modelgauge.wording.phrases import counted
@@ -79,14 +80,17 @@ class SharedJournal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = opened(path, "ab")
+        self._file = opened(path, "a+b")
         self._turns = Turns(path.with_name(_TURN))
         self._at_work = Turns(path)  # held by one of the processes, so that the run is known to be going on
         self._at_work.begin()
         self._lock = threading.Lock()
 
-    def append(self, data: bytes) -> None:
-        """Append whole lines: all of them are written, or none.
+    def append(self, data: bytes) -> int:
+        """Append whole lines: all of them are written, or none. What a killed process left of a line is cut off first.
+
+        Returns:
+            The offset of the first line.
 
         Raises:
             RunStoppedError: the disk refuses.
@@ -102,11 +106,13 @@ class SharedJournal:
                 sleep(0.0005)
             try:
                 self._at_work.begin()  # the process that held it may have ended
+                start = cut_torn_line(self._file)
                 append_whole(self._file, data)
             except OSError as error:
                 raise refused(self.path, error) from error
             finally:
                 self._turns.end()
+        return start
 
     def close(self) -> None:
         for file in (self._file, self._turns, self._at_work):
@@ -232,12 +238,23 @@ class SessionRun:
         Raises:
             RunStoppedError: the disk refuses.
         """
-        self.close()
         if not self.run_folder.path.is_dir():
             self.run_folder = RunFolder.create(self.run_folder.path.parent)
+        self.close()
+        with closing(SharedJournal(self.run_folder.journal)) as journal:
+            number = self._write_files(journal, cases, notes, collected)
+        self._remove_logs()
+        shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
+        written = self.run_folder.read_record().notes  # without secrets
+        return rendered(shown, self.run_folder.path, self._options.display, written, cases=number)
+
+    def _write_files(
+        self, journal: SharedJournal, cases: Cases, notes: Iterable[str], collected: int | None
+    ) -> int:
+        """Write the files of the run, and return how many cases it has."""
         items, number = list(cases.items()), len(cases.by_id())
         ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
-        index = self._write_journal(items, ranges)
+        index = self._append_items(journal, items, ranges)
         known = number if collected is None else None  # of those that were not begun, nobody knows
         record = self._record(
             cases,
@@ -250,10 +267,7 @@ class SessionRun:
         self.run_folder.write_manifest({**self._manifest(record), **cases.manifest()}, self._redact)
         write_atomically(self.run_folder.totals, cases.used.model_dump_json() + "\n")
         self.run_folder.write_record(record, self._redact)
-        self._remove_logs()
-        shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
-        written = self.run_folder.read_record().notes  # without secrets
-        return rendered(shown, self.run_folder.path, self._options.display, written, cases=number)
+        return number
 
     def _record(self, cases: Cases, **facts: Any) -> TestRecord:
         """The record of the session.
@@ -293,17 +307,39 @@ class SessionRun:
         known = {"journal_version": JOURNAL_VERSION, "options": self._options.recorded()}
         return {**fields, **surroundings(self._command, []), **known}
 
-    def _write_journal(self, items: Iterable[ItemRecord], ranges: Mapping[str, Range]) -> JournalIndex:
-        """Write the records of all cases in the place of what was kept so far."""
-        index = JournalIndex(self.run_folder.journal, ranges)
-        with replacing(self.run_folder.journal) as written:
-            journal = JournalFile(written)
-            for item in items:
-                offset = journal.size
+    def _append_items(
+        self, journal: SharedJournal, items: Sequence[ItemRecord], ranges: Mapping[str, Range]
+    ) -> JournalIndex:
+        """Append the lines that the journal does not have like this. They replace the lines of their cases.
+
+        An item takes the index of a later one only after that has another: at any moment, each case counts once.
+        """
+        there = {index_in(line): line for line in whole_lines(journal.path)}
+        end = journal.path.stat().st_size
+        for item in reversed(items):
+            if line_of(item.replaced(replaces=()), "assert_test", self._redact)[1] != there.get(item.index):
                 journal.append(line_of(item, "assert_test", self._redact)[1])
-                index.add(item, offset, item.test_item)
-            journal.close()
+        self._blank_secrets(journal.path, end)
+        index = JournalIndex(journal.path, ranges)
+        offsets = {index_in(line): offset for _, offset, line in counted_lines(journal.path)}
+        for item in items:
+            index.add(item, offsets[item.index], item.test_item)
         return index
+
+    def _blank_secrets(self, journal: Path, end: int) -> None:
+        """Overwrite replaced lines with a secret that their process did not know: lines stay where they are.
+
+        Args:
+            journal: its path.
+            end: the offset where lines begin that replaced others.
+        """
+        offset = 0
+        with opened(journal, "r+b") as file:
+            for line in whole_lines(journal):
+                if offset < end and self._redact(text := line.decode("utf-8")) != text:
+                    file.seek(offset)
+                    file.write(blank_line(item_from_json(line, str(journal)).index, len(line)))
+                offset += len(line)
 
     def _remove_logs(self) -> None:
         own = self.run_folder.path.resolve()

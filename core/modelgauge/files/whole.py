@@ -83,7 +83,7 @@ def append_line(path: Path, line: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with turn(path), opened(path, "a+b") as file:
-        file.truncate(_end_of_lines(file))
+        cut_torn_line(file)
         append_whole(file, line + b"\n")
         os.fsync(file.fileno())
 
@@ -103,6 +103,21 @@ def turn(path: Path) -> Iterator[None]:
         raise OSError(f"Another process holds {path} and does not go on.")
     with held:
         yield
+
+
+def cut_torn_line(file: IO[bytes]) -> int:
+    """Cut off what a killed process left of a last line, and return the size of the file.
+
+    Args:
+        file: open for reading and appending, by nobody else who writes now.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    size = _end_of_lines(file)
+    if size != file.seek(0, os.SEEK_END):
+        file.truncate(size)
+    return size
 
 
 def _end_of_lines(file: IO[bytes]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import TestRecord
-from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
 
@@ -33,11 +33,9 @@ class JournalItems:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         found: list[int] = []  # index, offset and kind of each line as one number: of a million, 50 MB
-        offset = 0
-        for number, line in enumerate(whole_lines(journal), start=1):
+        for number, offset, line in counted_lines(journal):
             index, scored = _beginning(line, f"{journal}, line {number}")
             found.append(index << _BITS | offset << 1 | scored)
-            offset += len(line)
         found.sort()
         last = (place for place, after in pairwise(chain(found, [-1])) if place >> _BITS != after >> _BITS)
         self._places = array("q", (place & (1 << _BITS) - 1 for place in last))

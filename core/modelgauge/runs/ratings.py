@@ -17,7 +17,8 @@ from modelgauge.data.base import Count, Frozen, Text, UnknownFields
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import hex_digest
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.engine.run_files.folder import RunFolder, whole_lines
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.files.whole import append_line
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import ITEM_FIELDS, TestRecord, record_from_json
-from modelgauge.engine.run_files.folder import parsed_json, read_json, unreadable
+from modelgauge.engine.run_files.folder import parsed_json, read_json
+from modelgauge.engine.run_files.lines import unreadable
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
 from modelgauge.runs.recorded_run import RecordedRun

@@ -13,7 +13,8 @@ from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
 from modelgauge.data.results import GIVEN, RunFailure, failing
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, whole_lines
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
+from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import NewRunNeededError
 from modelgauge.runs.items import FileItems, JournalItems
@@ -88,7 +89,7 @@ class RecordedRun:
             yield from (record for record in self.record.iter_items() if record.failures)
             return
         journal = self.folder.journal
-        for number, line in enumerate(whole_lines(journal), start=1):
+        for number, _, line in counted_lines(journal):
             if line.startswith(_SCORED) and _PARTIAL not in line:  # wholly scored: it is not parsed
                 continue
             record = item_from_json(line, f"{journal}, line {number}")
@@ -176,7 +177,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
         known |= {name: options[name] for name in _OF_OPTIONS if name in options}
     record = record_from_json({"schema_version": SCHEMA_VERSION, **known}, str(folder.path / MANIFEST))
     shown = RecordedRun(record, folder, ended=False, going_on=state == "running")
-    tally, totals = Tally(items=sum(1 for _ in whole_lines(folder.journal))), read_totals(folder)
+    tally, totals = Tally(items=sum(1 for _ in counted_lines(folder.journal))), read_totals(folder)
     for item in shown.failures():
         tally.count(item)
     tally.outcomes["scored"] = tally.items - tally.failed

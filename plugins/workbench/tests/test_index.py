@@ -1,14 +1,26 @@
 """The index: it follows the files, whatever happens to them and to it."""
 
+import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 
+import children
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelgauge import run_test
+from modelgauge.data.items import TestItem
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.journal import line_of
+from modelgauge.files.whole import replacing
+from modelgauge.runs.items import JournalItems
 from modelgauge.testing import FakeSUT, FakeTest
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.item_queries import find_items, search_items, wanted_items
@@ -130,3 +142,127 @@ def test_a_folder_that_cannot_be_written_is_shown_all_the_same(tmp_path, opened)
     name = run(tmp_path, "a")
     (tmp_path / "workbench.sqlite.lock").mkdir()
     assert state(opened(tmp_path)) == {name: ["to a"]}
+
+
+def places(index):
+    """Place and question of all items of the only run, in the order of the pages."""
+    Watcher(index).look()
+    with index.reading() as db:
+        (row,) = find_runs(db, {}).rows
+        found = find_items(db, wanted_items(row, {}, [], []), {})
+        return [(item["place"], item["question"]) for item in found.rows]
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.sets(st.integers(0, 5)), st.booleans()), max_size=12)
+
+
+@given(steps=STEPS)
+def test_items_are_those_of_the_journal_whenever_it_is_read(tmp_path_factory, steps):
+    """Lines are appended, some in the place of others, and the index looks now and then."""
+    data = tmp_path_factory.mktemp("data")
+    name = run(data, "question 0")
+    journal = data / "runs" / name / "items.jsonl"
+    (first,) = RunFolder(journal.parent).items()
+    index = Index([data])
+    for number, (place, replaces, looks) in enumerate(steps):
+        item = first.test_item.replaced(prompts=TestItem([f"question {number}"]).prompts)
+        line = first.replaced(index=place, replaces=tuple(replaces), test_item=item)
+        with journal.open("ab") as file:
+            file.write(line_of(line, "t", str)[1])
+        if looks:
+            places(index)
+    items = JournalItems(journal).in_order()
+    assert places(index) == [(item.index, item.test_item.prompts[0].prompt.text) for item in items]
+    index.close()
+
+
+def test_journal_that_was_written_again_in_another_order_is_read_again(tmp_path, opened):
+    index = opened(tmp_path)
+    name = run(tmp_path, "a", "bb", "ccc")
+    journal = tmp_path / "runs" / name / "items.jsonl"
+    lines = sorted(journal.read_bytes().splitlines(keepends=True), reverse=True)
+    journal.write_bytes(b"".join(lines[:2]))
+    assert places(index) == [(1, "bb"), (2, "ccc")]
+    with replacing(journal) as written:  # as sessions of earlier versions did
+        written.write_bytes(b"".join(reversed(lines)))
+    assert places(index) == [(0, "a"), (1, "bb"), (2, "ccc")]
+    with index.reading() as db:
+        (row,) = find_runs(db, {}).rows
+        items = find_items(db, wanted_items(row, {}, [], []), {}).rows
+    whole = journal.read_bytes()
+    stored = [json.loads(whole[item["start"] :][: item["length"]])["index"] for item in items]
+    assert stored == [0, 1, 2]
+
+
+SESSION = """
+import os, signal, time
+from pathlib import Path
+import pytest
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ContainsMetric
+
+def judge(name):
+    assert_test(LLMTestCase(name, f"answer {name}", expected_output="answer"), [ContainsMetric()])
+
+@pytest.mark.parametrize("number", range(6))
+def test_live(number):
+    time.sleep(0.1)
+    judge(f"{number} first " + "x" * 10 * (6 - number))
+    judge(f"{number} second")
+
+def test_end():
+    if "END" in os.environ:
+        Path("ended").touch()
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2"), ("--repeat", "2")], ids=["alone", "xdist", "repeats"])
+def test_session_of_pytest_that_is_watched_keeps_all_its_items(tmp_path, opened, monkeypatch, options):
+    with session_of(tmp_path, monkeypatch, *options) as process:
+        index = opened(tmp_path / "run_data")
+        seen = []
+        while process.poll() is None:
+            seen.append(look_at(index))
+        assert process.returncode == 0
+    assert any(0 < len(found) < 12 for found in seen)
+    expected = [f"test_session.py::test_live[{n}]{call}" for n in range(6) for call in ("", "~2")]
+    assert look_at(index) == expected
+    fresh = opened(tmp_path / "run_data")  # a second one has a file of its own
+    assert look_at(fresh) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to end")
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_killed_session_that_is_watched_keeps_all_its_items(tmp_path, opened, monkeypatch, options):
+    with session_of(tmp_path, monkeypatch, *options, END="1") as process:
+        index = opened(tmp_path / "run_data")
+        while not (tmp_path / "ended").exists() or len(look_at(index)) < 12:
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert len(look_at(index)) == 12
+    with index.reading() as db:
+        assert [row["state"] for row in find_runs(db, {}).rows] == ["killed"]
+
+
+@contextmanager
+def session_of(folder, monkeypatch, *options, **variables):
+    """A session of pytest in a process of its own."""
+    monkeypatch.chdir(folder)
+    (folder / "test_session.py").write_text(SESSION, encoding="utf-8")
+    command = ("-m", "modelgauge", "test", "run", "test_session.py", "-q", *options)
+    env = children.environment("PYTEST", "MODELGAUGE", PYTEST_ADDOPTS="-p no:hypothesispytest", **variables)
+    process = children.start(*command, kind=children.Nesting, env=env, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.communicate(timeout=children.PATIENCE)
+
+
+def look_at(index):
+    """The ids of the items of the only run, in the order of the pages; nothing before the run is there."""
+    Watcher(index).look()
+    with index.reading() as db:
+        rows = find_runs(db, {}).rows
+        return [item["id"] for row in rows for item in find_items(db, wanted_items(row, {}, [], []), {}).rows]

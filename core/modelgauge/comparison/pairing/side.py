@@ -21,7 +21,7 @@ from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of_context, fields_of
-from modelgauge.engine.run_files.folder import records_at, whole_lines
+from modelgauge.engine.run_files.lines import counted_lines, records_at
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
@@ -293,12 +293,11 @@ def _add_items(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
             columns.add(item.model_dump(mode="json", include=_READ))
             yield number
         return
-    offset, journal = 0, run.folder.journal
-    for number, line in enumerate(whole_lines(journal), start=1):
+    journal = run.folder.journal
+    for number, offset, line in counted_lines(journal):
         try:  # the quick way, which validates no answers
             columns.add(from_json(line, allow_inf_nan=False))
         except (LookupError, TypeError, AttributeError, ValueError):
             item = item_from_json(line, f"{journal}, line {number}")  # says what is wrong
             columns.add(item.model_dump(mode="json", include=_READ))
         yield offset
-        offset += len(line)

@@ -115,6 +115,7 @@ class ItemWorker:
             TestItemRecord,
             kind="item",
             index=index,
+            replaces=(),
             test_item=item,
             interactions=interactions,
             measurements=measured.values,

@@ -16,7 +16,7 @@ from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
-from modelgauge.engine.run_files.folder import records_at
+from modelgauge.engine.run_files.lines import records_at
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
 

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import TestRecord, record_from_json
+from modelgauge.engine.run_files.lines import counted_lines, unreadable
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
 from modelgauge.files.lock import lock
-from modelgauge.files.regular import bytes_of, is_file, is_folder, opened, real_path
+from modelgauge.files.regular import bytes_of, is_file, is_folder, real_path
 from modelgauge.files.whole import replacing
 
 RUNS = "runs"
@@ -208,7 +209,7 @@ class RunFolder:
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""
         path = self.journal
-        for number, line in enumerate(whole_lines(path), start=1):
+        for number, _, line in counted_lines(path):
             yield item_from_json(line, f"{path}, line {number}")
 
 
@@ -220,29 +221,6 @@ def _is_a_name(text: str) -> bool:
         and "\0" not in text
         and len(os.fsencode(text)) < 256
     )
-
-
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a journal; a torn last line, which a kill can leave, is dropped.
-
-    Raises:
-        RecordError: the journal is not a file of the run's own, or cannot be read.
-    """
-    if not os.path.lexists(path):
-        return
-    try:
-        with opened(path) as file:
-            yield from (line for line in file if line.endswith(b"\n"))
-    except OSError as error:
-        raise unreadable(path, error) from None
-
-
-def records_at(journal: Path, offsets: Iterable[int]) -> Iterator[ItemRecord]:
-    """Read the records of a journal whose lines begin at some offsets."""
-    with opened(journal) as file:
-        for offset in offsets:
-            file.seek(offset)
-            yield item_from_json(file.readline(), str(journal))
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -263,13 +241,6 @@ def write_atomically(path: Path, text: str) -> None:
             f"{path.name} cannot hold the name {name!r}, which is not UTF-8.",
             fix="Rename the file or folder, and give its new name.",
         ) from None
-
-
-def unreadable(path: Path, error: OSError) -> RecordError:
-    """The error for a file of a run that cannot be read."""
-    return RecordError(
-        f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder, with files of its own."
-    )
 
 
 def refused(path: Path, error: OSError) -> RunStoppedError:

@@ -13,7 +13,8 @@ from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
-from modelgauge.engine.run_files.folder import refused, whole_lines
+from modelgauge.engine.run_files.folder import refused
+from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import opened
@@ -90,6 +91,19 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
     return record, clean.encode("utf-8") + b"\n"
 
 
+def blank_line(index: int, length: int) -> bytes:
+    """Return a line of a given length without any text of an item, to overwrite a replaced line.
+
+    Args:
+        index: of the replaced line.
+        length: of the replaced line, with its end. No line of an item is shorter than a blank one.
+    """
+    failure = dict.fromkeys(("source_uid", "error_type", "message", "traceback"), "")
+    item = {"prompts": [{"prompt": {"text": ""}}]}
+    blank = to_json({"kind": "exception", "index": index, "test_item": item, "stage": "measure", **failure})
+    return blank.ljust(length - 1) + b"\n"
+
+
 def _json_of(record: ItemRecord) -> str:
     """The JSON of a record, in which an interaction names its prompt by the place in the item."""
     prompts = record.test_item.prompts
@@ -99,6 +113,8 @@ def _json_of(record: ItemRecord) -> str:
     }
     if not record.failures:
         del fields["failed_repeats"]
+    if not record.replaces:
+        del fields["replaces"]
     return to_json(fields).decode()
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
+from modelgauge.engine.run_files.lines import replaced_by
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError
 from modelgauge.files.regular import opened
@@ -36,6 +37,7 @@ class ItemRow(NamedTuple):
     """An item as the index has it; see `schema.py`."""
 
     place: int
+    replaces: Sequence[int]
     start: int
     length: int
     row: Row
@@ -154,7 +156,8 @@ def new_items(journal: Path, start: int, known: dict[tuple[str, ...], None]) -> 
             except ModelGaugeError:  # `modelgauge check` says what is wrong
                 row = None
             if row is not None:
-                yield ItemRow(int(record["index"]), start, len(line), row, _failure(row, known))
+                place, failure = int(record["index"]), _failure(row, known)
+                yield ItemRow(place, replaced_by(line), start, len(line), row, failure)
             start += len(line)
 
 

@@ -120,7 +120,11 @@ class _Rows:
         return self
 
     def add_item(self, run: int, item: ItemRow) -> None:
-        """Take in an item of a run."""
+        """Take in an item of a run, in the place of those that its line replaces."""
+        if item.replaces:
+            self._write_items()
+            replaced = [(run, place) for place in item.replaces]
+            self.db.executemany("DELETE FROM items WHERE run = ? AND place = ?", replaced)
         self.last_item += 1
         self._items.append((self.last_item, run, *item_columns(item)))
         self._item_texts.append((self.last_item, *searched_texts(item)))
@@ -128,23 +132,28 @@ class _Rows:
     def __exit__(self, error: object, *_: object) -> None:
         if error is None:
             self.db.executemany(_INSERT_RUN_TEXTS, self.run_texts)
-            self.db.executemany(_INSERT_ITEM, self._items)
+            self._write_items()
             self.db.executemany(_INSERT_ITEM_TEXTS, self._item_texts)
+
+    def _write_items(self) -> None:
+        self.db.executemany(_INSERT_ITEM, self._items)
+        self._items.clear()
 
 
 def _scan(rows: _Rows, path: Path, folder: int) -> tuple[int, bool]:
     """Bring a run up to date, and return how many items were read, and whether there may be more."""
     stamp = stamp_of(path)
-    query = "SELECT number, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?"
+    query = "SELECT number, journal, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?"
     known: sqlite3.Row | None = rows.db.execute(query, (folder, path.name)).fetchone()
-    # If the journal is shorter than before, another run is in its place.
-    if known is not None and (not stamp or known["journal_read"] > _journal_size(path)):
+    journal, size = _journal_of(path)
+    if known is not None and (not stamp or not _goes_on(known, journal, size)):
         forget(rows.db, known["number"])
         known = None
     if not stamp:
         return 0, False
     if known is None or known["stamp"] != stamp or known["state"] == GOING_ON:
         columns = run_columns(path) | {"folder": folder, "name": path.name, "stamp": stamp}
+        columns["journal"] = journal
         number = _write_run(rows, columns, None if known is None else known["number"])
     else:
         number = known["number"]
@@ -168,11 +177,19 @@ def forget(db: sqlite3.Connection, number: int) -> None:
         db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
 
 
-def _journal_size(run: Path) -> int:
+def _goes_on(known: sqlite3.Row, journal: str, size: int) -> bool:
+    """Tell whether what was read of a run's journal is still the beginning of it."""
+    read: int = known["journal_read"]
+    return not read or (known["journal"] == journal and read <= size)
+
+
+def _journal_of(run: Path) -> tuple[str, int]:
+    """Tell which file the journal of a run is, and its size: places in one file are none in another."""
     try:
-        return (run / JOURNAL).stat().st_size
+        stat = (run / JOURNAL).stat()
     except OSError:
-        return 0
+        return "", 0
+    return f"{stat.st_dev}.{stat.st_ino}", stat.st_size
 
 
 def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:

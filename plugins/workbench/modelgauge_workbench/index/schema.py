@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 3
+VERSION = 4
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -10,7 +10,8 @@ CREATE TABLE runs (
     folder INTEGER NOT NULL,              -- the place of its data folder
     name TEXT NOT NULL,                   -- of its own folder
     stamp TEXT NOT NULL,                  -- sizes and times of its files when they were read
-    journal_read INTEGER NOT NULL,        -- bytes of the journal whose items are in the index
+    journal TEXT NOT NULL,                -- which file the journal was when it was read; another one is read again
+    journal_read INTEGER NOT NULL,        -- bytes of it whose items are in the index
     first_item INTEGER, last_item INTEGER,
     began TEXT NOT NULL,
     test TEXT NOT NULL,

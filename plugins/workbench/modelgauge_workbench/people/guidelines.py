@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.items import hex_digest
-from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import RecordError
 from modelgauge.files.whole import append_line
 from modelgauge.runs.ratings import RATINGS

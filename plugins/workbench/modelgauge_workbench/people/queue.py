@@ -90,10 +90,13 @@ class Answer:
         try:
             with opened(journal) as file:
                 file.seek(self.start)
-                return item_from_json(file.read(self.length), str(journal))
+                record = item_from_json(file.read(self.length), str(journal))
         except OSError as error:
             fix = "Reload the page."
             raise RecordError(f"{journal} cannot be read: {error.strerror}.", fix=fix) from None
+        if record.index != self.place:
+            raise RecordError(f"{journal} has changed.", fix="Reload the page.")
+        return record
 
 
 class Queue:

@@ -83,7 +83,9 @@ def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict
         with opened(journal) as file:
             file.seek(item["start"])
             record: dict[str, Any] = json.loads(file.read(item["length"]))
-    except (OSError, ValueError):
+        if record["index"] != item["place"]:
+            raise ValueError("another item")  # noqa: TRY301  told like a line that is none
+    except (OSError, ValueError, LookupError, TypeError):
         raise HTTPException(409, "The journal of the run has changed: reload the page.") from None
     clean: dict[str, Any] = redacted_json(record, workbench.redact)
     return clean
