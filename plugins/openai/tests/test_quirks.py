@@ -237,3 +237,109 @@ def test_empty_text_without_a_token_is_retried_and_never_kept(content, reason, a
 def test_empty_text_that_took_tokens_or_was_meant_is_an_answer(message, usage, reason, empty, ask):
     record, requests = ask(chat(message, usage, finish_reason=reason))
     assert (record.counts.scored, record.counts.empty, requests) == (1, empty, 1)
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def text_of(record):
+    return completion(record).text
+
+
+GRUESSE = json.dumps(chat({"content": "Grüße aus München"}), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        (GRUESSE.encode("utf-8-sig"), ""),
+        (GRUESSE.encode("utf-8-sig"), "utf-8"),
+        (GRUESSE.encode("utf-16"), ""),
+        (GRUESSE.encode("utf-16"), "utf-16"),
+        (GRUESSE.encode("utf-16-le"), "UTF-16"),
+        (GRUESSE.encode("utf-16-be"), '"utf-16"'),
+        (GRUESSE.encode("utf-32"), ""),
+        (GRUESSE.encode("latin-1"), "ISO-8859-1"),
+        (GRUESSE.encode("cp1252"), "windows-1252"),
+        (GRUESSE.encode(), "x-unknown"),
+        (GRUESSE.encode(), "us-ascii"),
+        (GRUESSE.encode(), "hex"),
+        (b"\n\n " + GRUESSE.encode() + b"\n", ""),
+        (f"data: {GRUESSE}\n\n".encode("utf-8-sig"), ""),
+        (f"data: {GRUESSE}\n\n".encode("latin-1"), "latin-1"),
+    ],
+)
+def test_body_is_decoded_by_its_mark_or_charset(body, charset, ask):
+    record, requests = ask(
+        body, content_type=f"application/json; Charset={charset}" if charset else "application/json"
+    )
+    assert (text_of(record), requests) == ("Grüße aus München", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (rb"a\ud800b", "a\ufffdb"),
+        (rb"a\udc00\ud800", "a\ufffd\ufffd"),
+        (rb"\ud83d\ude00 \\ud83d", "\N{GRINNING FACE} \\ud83d"),
+        (b"a\xed\xa0\x80b", "a\ufffdb"),
+        (b"\xed\xa0\xbd\xed\xb8\x80", "\N{GRINNING FACE}"),
+        (b"a\xffb", "a\ufffdb"),
+        (b"a\tb\x0bc\nd\re", "a\tb\x0bc\nd\re"),
+    ],
+)
+def test_characters_that_json_lacks_cost_no_answer(content, text, ask):
+    record, requests = ask(json.dumps(chat({"content": "?"})).encode().replace(b'"?"', b'"' + content + b'"'))
+    assert (text_of(record), requests) == (text, 1)
+
+
+# --- further attempts -------------------------------------------------------------------------------------------------
+
+WHOLE_BUT_WRONG = (
+    b'{"choices": [], "usage": {},}',
+    b"{'choices': []}",
+    json.dumps(chat()).encode() + b" and more",
+    b'{"choices": {"text": "no list"}}',
+    b'{"model": "m", "message": {"role": "assistant", "content": "Paris."}, "done": true}',
+    b'{"type": "message", "content": [{"type": "text", "text": "Paris."}]}',
+    b"[1]",
+    b"null",
+    b'data: {"choices": [3]}\n\ndata: [DONE]\n\n',
+)
+
+
+@pytest.mark.parametrize("body", WHOLE_BUT_WRONG)
+def test_whole_reply_of_another_form_is_asked_for_once(body, ask):
+    record, requests = ask(body)
+    assert (record.counts.sut_errors, requests) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", json.dumps(chat()).encode()[:-9], b'{"choices": []}', b"{}"]
+)
+def test_reply_that_is_cut_off_or_none_is_asked_for_again(body, ask):
+    assert ask(body, max_retries=2)[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "requests", "words"),
+    [
+        ({"error": {"message": "Bad prompt", "code": 400}}, 1, "400 Bad Request: Bad prompt"),
+        ({"object": "error", "message": "Too long", "type": "BadRequestError", "code": 400}, 1, "Too long"),
+        ({"object": "error", "message": "Worker died", "code": 500}, 3, "Worker died"),
+        ({"detail": "Engine is dead"}, 3, "Engine is dead"),
+        ({"choices": None, "error": "Out of order"}, 3, "Out of order"),
+    ],
+)
+def test_error_with_status_200_says_whether_to_ask_again(body, requests, words, ask):
+    record, asked = ask(body, max_retries=2)
+    [failed] = record.test_item_exceptions
+    assert (asked, words in failed.message) == (requests, True)
+
+
+@pytest.mark.parametrize(("status", "requests"), [(424, 3), (422, 1), (500, 3)])
+def test_424_is_retried_as_5xx_are(status, requests, ask):
+    body = {"error": "Request failed during generation: CUDA error", "error_type": "generation"}
+    record, asked = ask(body, status, max_retries=2)
+    assert asked == requests
+    assert "CUDA error" in record.test_item_exceptions[0].message
