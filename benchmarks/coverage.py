@@ -3,6 +3,7 @@
 Run by hand: uv run python benchmarks/coverage.py [samples]
 """
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.stats import (
     MeasuredItems,
     bounded_interval,
+    imbens_manski_interval,
     mean,
     mean_error,
     t_interval,
@@ -109,12 +111,12 @@ def of_scores(samples: int) -> None:
             print("|", " | ".join([str(n), name, *cells]), "|")
 
 
-def measured(values: np.ndarray, shared: list[int] | None = None) -> MeasuredItems:
+def measured(values: np.ndarray, shared: list[int] | None = None, failed: int = 0) -> MeasuredItems:
     item = TestItem(["q"], id="q")
     items = [
         MeasuredTestItem.model_construct(test_item=item, measurements={"x": float(value)}) for value in values
     ]
-    return MeasuredItems.of(items, ranges={"x": (0, 1)}, shared=shared)
+    return MeasuredItems.of(items, ranges={"x": (0, 1)}, shared=shared, failed=[item] * failed)
 
 
 def of_right_answers(samples: int) -> None:
@@ -238,6 +240,47 @@ def of_failing_judges(samples: int) -> None:
         print("|", " | ".join([str(n), *cells]), "|")
 
 
+def imbens_manski(values: np.ndarray, failed: np.ndarray) -> Interval:
+    """The interval with normal quantiles around the bounds, as it was published."""
+    low, high = (mean_error(np.where(failed, end, values)) for end in (0.0, 1.0))
+    stderrs = max(low.stderr or 0, 1e-9), max(high.stderr or 0, 1e-9)
+    return imbens_manski_interval((low.mean, high.mean), stderrs)
+
+
+def failing(values: np.ndarray, truth: float, share: float, why: str) -> np.ndarray:
+    """Which items fail: a share of all, at random or the more likely the lower or the higher their score."""
+    relative = {
+        "at random": 1.0,
+        "low scores": (1 - values) / (1 - truth),
+        "high scores": values / truth,
+    }[why]
+    return generator.random(len(values)) < np.minimum(share * relative, 1)
+
+
+def of_failed_items(samples: int) -> None:
+    table("Items that failed", "scores", "n", "failed", "which", "scored items", "Imbens and Manski", "here")
+    rates: dict[str, tuple[Callable[[int], np.ndarray], float]] = {
+        f"right and wrong: {rate}": (lambda n, rate=rate: (generator.random(n) < rate) * 1.0, rate)
+        for rate in (0.5, 0.8, 0.97)
+    }
+    names = ("near 0: beta(0.5, 5)", "90 % 0, else 0.5", "1 to 5 stars")
+    for name, (draw, truth) in (rates | {name: SCORES[name] for name in names}).items():
+        for n, share in itertools.product((20, 100), (0.02, 0.1, 0.3)):
+            for why in ("at random", "low scores", "high scores"):
+                found: dict[str, list[Interval]] = {"scored": [], "normal": [], "here": []}
+                for _ in range(samples):
+                    values = draw(n)
+                    failed = failing(values, truth, share, why)
+                    if failed.all():
+                        continue
+                    estimate = mean(measured(values[~failed], failed=int(failed.sum())), "x")
+                    found["scored"].append(estimate.interval)
+                    found["here"].append(estimate.bounds_interval or estimate.interval)
+                    found["normal"].append(imbens_manski(values, failed))
+                cells = [cell(intervals, truth) for intervals in found.values()]
+                print("|", " | ".join([name, str(n), str(share), why, *cells]), "|")
+
+
 def main() -> None:
     samples = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     print(f"Coverage of 95 % intervals, {samples} samples each (betting: 300)")
@@ -249,6 +292,7 @@ def main() -> None:
         of_clusters,
         of_pairs,
         of_finite_sets,
+        of_failed_items,
     )
     for part in parts:
         part(samples)

@@ -202,7 +202,8 @@ def _check_results(
     if options.finite:
         population = known if record.sample is None else record.sample.total
     try:
-        means = normalized_result(mean_of_each(index.items(known, population)), record.reduction)
+        items = index.items(known, population, record.directions)
+        means = normalized_result(mean_of_each(items), record.reduction)
     except ModelGaugeError as error:
         made.add(f"the means of the items cannot be computed: {error.problem}")
         return
@@ -211,7 +212,7 @@ def _check_results(
     others = record.result.keys() - means.keys()
     for name, mean in means.items():
         found = record.result.get(name)
-        differing = [part for part in compared if not equal(getattr(found, part, None), getattr(mean, part))]
+        differing = [part for part in compared if not equal(_part(found, part), _part(mean, part))]
         if found is None and not own and not record.ended_early:
             made.add(f"the result {name} is missing")
         elif differing and (own or not isinstance(found, Estimate)):
@@ -247,10 +248,16 @@ def _comparable_parts(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
     return _ESTIMATES[: 4 if record.failure is not None or made.run.rescores() is not None else 5]
 
 
+def _part(estimate: Any, name: str) -> Any:
+    """A part of a result; bounds in rising order, as earlier versions wrote them where lower is better too."""
+    part = getattr(estimate, name, None)
+    return part and tuple(sorted(part)) if name == "bounds" else part
+
+
 def equal(one: Any, other: Any) -> bool:
     """Whether two results are equal, or two parts of one, apart from the noise of floats."""
     if isinstance(one, Estimate) and isinstance(other, Estimate):
-        return all(equal(getattr(one, part), getattr(other, part)) for part in _ESTIMATES)
+        return all(equal(_part(one, part), _part(other, part)) for part in _ESTIMATES)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
     if isinstance(one, tuple) and isinstance(other, tuple):

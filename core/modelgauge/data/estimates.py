@@ -22,7 +22,9 @@ class Estimate(Frozen):
         interval: its 95 % confidence interval, (low, high).
         bounds: (worst, best): the value if every missing item (it could not be scored, or a stopped run did not reach
             it) were worst, or best; None if the test declares no range for the measurement, or the number of missing
-            items is unknown.
+            items is unknown. Where lower values are better, the worst is the higher one.
+        bounds_interval: (low, high): the 95 % confidence interval whatever the missing items would have scored; None
+            if none is missing, or the bounds are unknown.
         reduction: how the repeats of an item became one number, where that is not their mean: "pass@2".
         interval_kind: the method of the interval, such as "wilson"; None if there is no interval.
         n_clusters: how many independent clusters the items form; None if every item is its own cluster.
@@ -38,6 +40,7 @@ class Estimate(Frozen):
     reduction: Text | None = None
     interval_kind: Text | None = None
     n_clusters: Count | None = None
+    bounds_interval: tuple[FiniteFloat, FiniteFloat] | None = None
 
     if TYPE_CHECKING:
 
@@ -52,6 +55,7 @@ class Estimate(Frozen):
             reduction: str | None = None,
             interval_kind: str | None = None,
             n_clusters: int | None = None,
+            bounds_interval: tuple[float, float] | None = None,
         ) -> None: ...
 
     def __float__(self) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import Field, PrivateAttr, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
+from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import value_text
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import JsonObject
@@ -22,6 +23,7 @@ from modelgauge.data.results import (
     Sample,
     Spent,
     Threshold,
+    known_directions,
     plain_result,
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
@@ -271,6 +273,18 @@ class TestRecord(Frozen):
     def measurement_of(self, name: str) -> str:
         """The measurement of a result: the result's name without the reduction at its end."""
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
+
+    def worst_to_best(self, name: str, result: Estimate) -> tuple[float, float] | None:
+        """Return the bounds of a result, the worst first; earlier versions wrote the lowest first.
+
+        Args:
+            name: of the result.
+            result: one of this name.
+        """
+        directions = known_directions({}, self.thresholds) if self.directions is None else self.directions
+        if result.bounds is None or directions.get(self.measurement_of(name)) != "lower":
+            return result.bounds
+        return max(result.bounds), min(result.bounds)
 
 
 ITEM_FIELDS: dict[str, type[ItemRecord]] = {

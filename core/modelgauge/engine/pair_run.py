@@ -15,6 +15,7 @@ from modelgauge.data.results import (
     RunFailure,
     RunStage,
     Sample,
+    known_directions,
     normalized_result,
     recorded_ranges,
 )
@@ -270,10 +271,12 @@ class PairRun:
         self.shared.observers.item_finished(self.folder.run_id, record)
 
     async def _aggregated(self) -> dict[str, Any]:
-        items = self._index.items(self._expected_number, self._population)
+        test = self.work.test
+        directions = known_directions(test.measurement_directions, test.thresholds)
+        items = self._index.items(self._expected_number, self._population, directions)
         if not len(items) and not self._index.in_part:
             return {}
-        aggregate = self.work.test.aggregate_measurements
+        aggregate = test.aggregate_measurements
         reduction = self.shared.options.reduction
         return dict(
             await self._of_author(lambda: normalized_result(aggregate(items), reduction), "aggregation")

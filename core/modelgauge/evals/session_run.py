@@ -256,11 +256,12 @@ class SessionRun:
         ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
         index = self._append_items(journal, items, ranges)
         known = number if collected is None else None  # of those that were not begun, nobody knows
+        directions = cases.declared("directions")
         record = self._record(
             cases,
             cancelled=collected is not None,
             counts=cases.counts(items),
-            result=normalized_result(mean_of_each(index.items(known))),
+            result=normalized_result(mean_of_each(index.items(known, directions=directions))),
             ranges=recorded_ranges(index.columns.ranges()),
             notes=tuple(dict.fromkeys([*cases.notes, *notes, *_interrupted(cases, collected)])),
         )

@@ -55,10 +55,10 @@ def _add_results(record: TestRecord, page: Page) -> None:
         columns["95 % interval"] = [interval_text(value) for value in values]
         columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
-    if (estimates and missing) or any(
-        estimate.bounds and estimate.bounds[0] < estimate.bounds[1] for estimate in estimates
-    ):
-        columns["worst to best"] = [_bounds(value) for value in values]
+    if (estimates and missing) or any(map(has_spread, estimates)):
+        columns["worst to best"] = [_bounds(record, name, value) for name, value in rows]
+    if any(estimate.bounds_interval for estimate in estimates):
+        columns["95 % with missing"] = [interval_with_missing(value) for value in values]
     if record.thresholds:
         measured = [record.measurement_of(name) for name, _ in rows]
         columns["passed"] = [passed_of(record, None if name == PASSED else name) or "" for name in measured]
@@ -72,10 +72,23 @@ def is_prefix(record: TestRecord) -> bool:
     return record.ended_early and (counts.not_begun != 0 or counts.items > counts.finished)
 
 
-def _bounds(value: Any) -> str:
+def has_spread(value: Estimate) -> bool:
+    """Return whether missing items could change a result."""
+    return value.bounds is not None and value.bounds[0] != value.bounds[1]
+
+
+def _bounds(record: TestRecord, name: str, value: Any) -> str:
     if not isinstance(value, Estimate):
         return ""
-    return "bounds not known" if value.bounds is None else between(value.bounds, width(value.bounds))
+    bounds = record.worst_to_best(name, value)
+    return "bounds not known" if bounds is None else between(bounds, abs(width(bounds)))
+
+
+def interval_with_missing(value: Any) -> str:
+    """Write the 95 % interval of a result whatever its missing items would have scored; empty if it has none."""
+    if not isinstance(value, Estimate) or value.bounds_interval is None:
+        return ""
+    return between(value.bounds_interval, width(value.bounds_interval) / 4)
 
 
 def shown_results(record: TestRecord) -> Mapping[str, Any]:

@@ -2,8 +2,8 @@
 
 Each takes `MeasuredItems` and the name of a measurement and returns an `Estimate` (`count`: a whole number). The
 formulas live in `intervals`. `bounds` say what the value would be if every missing item (it failed, or a stopped run
-did not reach it) had the lowest, or the highest, value of the measurement's range; they are None if the range or the
-number of missing items is unknown.
+did not reach it) had the worst, or the best, value of the measurement's range; they are None if the range or the
+number of missing items is unknown. `bounds_interval` joins the intervals that the mean would have with these values.
 
 Over no items, a sum and a count are 0; every other aggregation is an error.
 """
@@ -46,6 +46,11 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
     by the finite population correction, sqrt(1 - n / population) (Cochran 1977, "Sampling Techniques", section 2.6).
     There is no standard error where all values are equal.
 
+    If items are missing, `interval` is about those that were scored, as if the others were like them. `bounds_interval`
+    assumes nothing about why they are missing: it reaches from the low end of the interval with every missing item at
+    the low end of the range to the high end of that with every missing item at the high end. For large samples it
+    contains the interval of Imbens and Manski (2004), see `imbens_manski_interval`, which is too narrow for small ones.
+
     Args:
         items: at least one.
         name: of the measurement.
@@ -61,9 +66,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
     keys = None if cluster is None else [*map(key_function(cluster), items)]
     clusters = intervals.joined_clusters(items.shared, keys)
     error = intervals.mean_error(values, clusters)
-    bar = _error_bar(values, error, clusters, items.ranges.get(name))
-    if items.population is not None:
-        bar = _of_population(bar, error.mean, len(values) / items.population)
+    bar = _error_bar(values, error, clusters, items, name)
     return Estimate(
         value=error.mean,
         n=len(values),
@@ -72,6 +75,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
         interval_kind=bar.kind,
         bounds=_bounds(items, name, error.mean, values, lambda scores: intervals.mean_error(scores).mean),
         n_clusters=None if clusters is None else int(clusters.max()) + 1,
+        bounds_interval=_bounds_interval(items, name, values, clusters),
     )
 
 
@@ -242,9 +246,22 @@ def _error_bar(
     values: "NDArray[np.float64]",
     error: intervals.MeanError,
     clusters: "NDArray[np.int64] | None",
-    declared: Range | None,
+    items: MeasuredItems,
+    name: str,
 ) -> _ErrorBar:
     """The error bar of a mean, by the table in the docstring of `mean`."""
+    bar = _of_all_questions(values, error, clusters, items.ranges.get(name))
+    return (
+        bar if items.population is None else _of_population(bar, error.mean, len(values) / items.population)
+    )
+
+
+def _of_all_questions(
+    values: "NDArray[np.float64]",
+    error: intervals.MeanError,
+    clusters: "NDArray[np.int64] | None",
+    declared: Range | None,
+) -> _ErrorBar:
     binary = intervals.is_proportion(values, declared)
     low, high = declared or ((0.0, 1.0) if binary else (-math.inf, math.inf))
     if binary and clusters is None:
@@ -306,20 +323,59 @@ def _bounds(
 ) -> intervals.Interval | None:
     """(worst, best): the value with all that is missing at the low, and at the high end of the range; None if unknown.
 
+    Where lower is better, the worst is at the high end.
+    """
+    if not items.missing and items.missing is not None and items.failed_shares is None:
+        return value, value
+    completed = _completed(items, name, values)
+    if completed is None:
+        return None
+    low, high = map(aggregate, completed)
+    # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
+    lowest, highest = min(low, value), max(high, value)
+    return (highest, lowest) if items.directions.get(name) == "lower" else (lowest, highest)
+
+
+def _completed(
+    items: MeasuredItems, name: str, values: "NDArray[np.float64]"
+) -> "tuple[NDArray[np.float64], NDArray[np.float64]] | None":
+    """The values with all that is missing at the low, and at the high end of the range; None if unknown.
+
     Missing are whole items, and of the others the shares that failed.
     """
     missing, shares = items.missing, items.failed_shares
-    if missing is None:
-        return None
-    if not missing and shares is None:
-        return value, value
     low, high = items.ranges.get(name, (-math.inf, math.inf))
-    if math.isinf(low) or math.isinf(high):
+    if missing is None or math.isinf(low) or math.isinf(high):
         return None
 
-    def at(end: float) -> float:
-        completed = values if shares is None else values + shares * (end - values)
-        return aggregate(np.append(completed, np.full(missing, end)))
+    def at(end: float) -> "NDArray[np.float64]":
+        held = values if shares is None else values + shares * (end - values)
+        return np.append(held, np.full(missing, end))
 
-    # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
-    return min(at(low), value), max(at(high), value)
+    return at(low), at(high)
+
+
+def _bounds_interval(
+    items: MeasuredItems,
+    name: str,
+    values: "NDArray[np.float64]",
+    clusters: "NDArray[np.int64] | None",
+) -> intervals.Interval | None:
+    """The interval of a mean whatever the missing items would have scored; None if none is missing.
+
+    Nobody knows the clusters of missing items, so they are clusters of the mean size.
+    """
+    completed = _completed(items, name, values) if items.missing or items.failed_shares is not None else None
+    if completed is None:
+        return None
+    if clusters is not None:
+        groups = int(clusters.max()) + 1
+        size = math.ceil(len(values) / groups)
+        clusters = np.append(clusters, groups + np.arange(items.missing or 0) // size)
+    errors = [intervals.mean_error(each, clusters) for each in completed]
+    bars = [
+        _error_bar(each, error, clusters, items, name) for each, error in zip(completed, errors, strict=True)
+    ]
+    # All items of a finite set have no interval: their bounds are exact.
+    ends = [bar.interval or (error.mean, error.mean) for bar, error in zip(bars, errors, strict=True)]
+    return ends[0][0], ends[1][1]

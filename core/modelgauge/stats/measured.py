@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from modelgauge.data.annotations import MeasuredTestItem
@@ -22,6 +23,8 @@ from modelgauge.wording.phrases import counted, first_few
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from modelgauge.data.results import Direction
 
 Missing: TypeAlias = float | Literal["skip"] | None
 """What stands for a measurement that an item does not have: a number; "skip", nothing; None, an error."""
@@ -46,6 +49,8 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         failed: the items that could not be scored. `having(name)` includes those that were measured in part.
         names: the names of the measurements, in order of first appearance; a view has those of the whole.
         ranges: the (lowest, highest) possible value of each measurement for which it is known.
+        directions: which values of a measurement are better, "higher" or "lower", as far as known. The worst value that
+            missing items allow is the highest one where lower is better.
         unplaced: how many failed items may or may not belong to this view. If there are any, the bounds are unknown.
         unfinished: how many items a stopped run did not reach; None if unknown, and then bounds are unknown too. They
             count as missing, like failed items. Which slice or group they belong to is not known.
@@ -56,6 +61,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     population: int | None = None
     names: tuple[str, ...]
     ranges: Mapping[str, Range]
+    directions: "Mapping[str, Direction]" = MappingProxyType({})
     failed: Sequence[TestItem] = ()
     unplaced: int = 0
     unfinished: int | None = 0
@@ -69,6 +75,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         ranges: Mapping[str, Range] | None = None,
         shared: Sequence[Hashable] | None = None,
         population: int | None = None,
+        directions: "Mapping[str, Direction] | None" = None,
     ) -> "MeasuredItems":
         """Measured items that are held in memory.
 
@@ -79,6 +86,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             ranges: measurement name to its (lowest, highest) possible value; `inf` where there is no end.
             shared: as the attribute.
             population: as the attribute.
+            directions: as the attribute.
 
         Raises:
             InvalidDataError: a range is not two numbers in rising order, there is not one label for each item,
@@ -96,6 +104,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
                 fix="Give the number of all items of the benchmark.",
             )
         in_memory.shared, in_memory.population = shared, population
+        in_memory.directions = dict(directions or {})
         return in_memory
 
     # --- what a subclass gives ------------------------------------------------------------------------------
@@ -284,7 +293,7 @@ class _View(MeasuredItems):
             places = array("q", [whole._places[place] for place in places])  # noqa: SLF001 - one class
             whole = whole._whole  # noqa: SLF001 - likewise
         self._whole, self._places = whole, places
-        self.names, self.ranges = whole.names, whole.ranges
+        self.names, self.ranges, self.directions = whole.names, whole.ranges, whole.directions
         self.failed, self.unplaced, self.unfinished = failed, unplaced, unfinished
         if whole.shared is not None:
             self.shared = [whole.shared[place] for place in places]

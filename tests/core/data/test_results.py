@@ -105,6 +105,7 @@ def test_estimates_of_older_records_have_the_five_fields_that_there_were():
         "reduction": None,
         "interval_kind": None,
         "n_clusters": None,
+        "bounds_interval": None,
     }
     partly = {name: 1.0 for name in older if name != "n"}
     assert revived_result({"g": partly}) == {"g": partly}

@@ -84,6 +84,20 @@ def test_groups_are_indented_and_long_ones_are_cut_unless_all_is_asked_for(folde
     assert "job 29" in render([run], Style())
 
 
+def test_worst_stands_first_where_lower_is_better_in_older_records_too(folder, record):
+    harm = {"harm": Estimate(0.5, 72, bounds=(0.4, 0.7), bounds_interval=(0.31, 0.81))}
+    for result in (harm, {"harm": harm["harm"].replaced(bounds=(0.7, 0.4))}):
+        for known in (
+            {"directions": {"harm": "lower"}},
+            {"thresholds": {"harm": Threshold(value=0.5, higher_is_better=False)}},
+        ):
+            shown = render([RecordedRun(record(result=result, **known), folder())], Style())
+            assert "0.70 to 0.40" in shown
+            assert "95 % with missing: 0.31 to 0.81" in shown
+    shown = render([RecordedRun(record(result=harm, directions={"harm": "higher"}), folder())], Style())
+    assert "0.40 to 0.70" in shown
+
+
 def test_failed_items_show_their_kinds_their_causes_and_the_bounds(folder, record, failure):
     counts = Counts(items=77, scored=72, sut_errors=3, annotator_errors=1, unscored=1)
     failures = [failure(0, "slow\x1b[2J"), failure(1, "slow\x1b[2J"), failure(2, "bad", stage="measure")]

@@ -267,6 +267,59 @@ def test_labels_that_all_differ_make_no_clusters():
 # --- bounds -----------------------------------------------------------------------------------------------
 
 
+def test_worst_is_the_higher_bound_where_lower_is_better():
+    known = {"failed": [None], "ranges": {"x": (0, 1)}}
+    lower = _items([0.2, 0.4], directions={"x": "lower"}, **known)
+    assert mean(lower, "x").bounds == pytest.approx((1.6 / 3, 0.6 / 3))
+    assert median(lower, "x").bounds == (0.4, 0.2)
+    assert mean(lower.having("x"), "x").bounds == mean(lower, "x").bounds
+    higher = _items([0.2, 0.4], directions={"x": "higher"}, **known)
+    assert mean(higher, "x").bounds == pytest.approx((0.6 / 3, 1.6 / 3))
+
+
+def test_interval_whatever_the_missing_items_would_have_scored():
+    found = mean(_items([1, 1, 0, 1] * 5, failed=[None] * 4, ranges={"x": (0, 1)}), "x")
+    assert found.bounds_interval == (wilson_interval(15, 24)[0], wilson_interval(19, 24)[1])
+    assert found.interval == wilson_interval(15, 20)
+    whole = mean(_items([1, 1, 0, 1] * 5, ranges={"x": (0, 1)}), "x")
+    assert (whole.bounds_interval, whole.interval) == (None, found.interval)
+    assert mean(_items([0.2, 0.4], failed=[None]), "x").bounds_interval is None  # no range
+    graded = mean(_items([0.2, 0.4], unfinished=1, ranges={"x": (0, 1)}), "x").bounds_interval
+    ends = [bounded_interval([0.2, 0.4, end], 0, 1) for end in (0, 1)]
+    assert graded == (ends[0][0], ends[1][1])
+
+
+def test_interval_with_missing_items_of_a_finite_set_is_exact_where_all_were_asked():
+    known = {"failed": [None] * 2, "ranges": {"x": (0, 1)}}
+    every = mean(_items([1, 0, 1], population=5, **known), "x")
+    assert every.bounds_interval == every.bounds == pytest.approx((2 / 5, 4 / 5))
+    low, high = mean(_items([1, 0, 1], population=10, **known), "x").bounds_interval
+    assert low < 2 / 5
+    assert high > 4 / 5
+
+
+def test_missing_items_belong_to_clusters_of_the_mean_size():
+    values, known = [1, 1, 0, 0, 1, 1], {"ranges": {"x": (0, 1)}}
+    found = mean(_items(values, failed=[None] * 2, shared=[0, 0, 1, 1, 2, 2], **known), "x")
+    labels = [0, 0, 1, 1, 2, 2, 3, 3]
+    ends = [bounded_interval([*values, end, end], 0, 1, clusters=labels) for end in (0, 1)]
+    assert found.bounds_interval == (ends[0][0], ends[1][1])
+
+
+@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("fails_if", [0.0, 1.0])
+def test_interval_with_missing_items_holds_the_truth_whichever_fail(n, fails_if):
+    generator, held = np.random.default_rng(0), 0
+    for _ in range(400):
+        values = (generator.random(n) < 0.8).astype(float)
+        failed = (values == fails_if) & (generator.random(n) < 0.3)
+        kept = values[~failed].tolist()
+        found = mean(_items(kept, failed=[None] * int(failed.sum()), ranges={"x": (0, 1)}), "x")
+        low, high = found.bounds_interval or found.interval
+        held += low <= 0.8 <= high
+    assert held / 400 >= 0.935
+
+
 def test_bounds_by_hand():
     items = _items([1, 1, 0, 1], failed=[None], ranges={"x": (0, 1)})
     assert mean(items, "x").value == 0.75

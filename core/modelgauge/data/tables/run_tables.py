@@ -153,16 +153,18 @@ def _result_rows(record: Any) -> Iterator[Row]:
     for name, value in record.result.items():
         if isinstance(value, Mapping):
             for group, part in value.items():
-                yield (record.run_id, name, group, *_estimated(part))
+                yield (record.run_id, name, group, *_estimated(record, name, part))
         else:
-            yield (record.run_id, name, None, *_estimated(value))
+            yield (record.run_id, name, None, *_estimated(record, name, value))
 
 
-def _estimated(value: Any) -> Row:
+def _estimated(record: Any, name: str, value: Any) -> Row:
     if not isinstance(value, Estimate):
-        return (float(value), *[None] * 9)
-    ends = [*(value.interval or (None, None)), *(value.bounds or (None, None))]
-    return (value.value, value.n, value.stderr, *ends, value.interval_kind, value.n_clusters, value.reduction)
+        return (float(value), *[None] * 11)
+    unknown = None, None
+    ends = [*(value.interval or unknown), *(record.worst_to_best(name, value) or unknown)]
+    about = value.interval_kind, value.n_clusters, value.reduction
+    return (value.value, value.n, value.stderr, *ends, *about, *(value.bounds_interval or unknown))
 
 
 RESULTS = RecordTable(
@@ -185,6 +187,12 @@ RESULTS = RecordTable(
             "n_clusters", "integer", "independent clusters of the items; null where each stands for itself"
         ),
         Column("reduction", "text", "how repeats became one number; null for their mean"),
+        Column(
+            "with_missing_low",
+            "number",
+            "the lower end of the 95 % interval whatever the missing items would have scored; null if none is missing",
+        ),
+        Column("with_missing_high", "number", "the upper end"),
     ),
     rows_of_run=_result_rows,
 )

@@ -23,6 +23,8 @@ from modelgauge.stats.measured import MeasuredItems, Range
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from modelgauge.data.results import Direction
+
 
 class JournalIndex:
     """An index of the journal that grows with it: the place of each line, and measurements as columns.
@@ -141,16 +143,22 @@ class JournalIndex:
         number = self._class_of.get(index)
         return None if number is None else list(self._classes)[number]
 
-    def items(self, known: int | None, population: int | None = None) -> "JournaledItems":
+    def items(
+        self,
+        known: int | None,
+        population: int | None = None,
+        directions: "Mapping[str, Direction] | None" = None,
+    ) -> "JournaledItems":
         """All that is scored so far, in the order of the test.
 
         Args:
             known: how many items there are, those without a line too; None if nobody knows.
             population: see `MeasuredItems`.
+            directions: see `MeasuredItems`.
         """
         scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
         unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
-        about = _About(self.shared(), self.shares(), population)
+        about = _About(self.shared(), self.shares(), population, directions or {})
         return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished, about, is_all=True)
 
 
@@ -161,11 +169,13 @@ class _About(NamedTuple):
         shared: their clusters.
         shares: of each that which failed.
         population: how many items the test has, where intervals are about these.
+        directions: which values of each measurement are better.
     """
 
     shared: "NDArray[np.int64] | None"
     shares: "NDArray[np.float64] | None"
     population: int | None
+    directions: "Mapping[str, Direction]"
 
 
 class JournaledItems(MeasuredItems):
@@ -196,7 +206,7 @@ class JournaledItems(MeasuredItems):
         self._order = _in_order(measured, index.measured)
         self.shared = None if about.shared is None else about.shared[self._order]
         self.failed_shares = None if about.shares is None else about.shares[self._order]
-        self.population = about.population
+        self.population, self.directions = about.population, about.directions
         self.failed = _FailedItems(index, _in_order(failed, index.failed))
 
     def having(self, name: str) -> MeasuredItems:

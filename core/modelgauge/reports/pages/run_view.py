@@ -9,14 +9,21 @@ from markupsafe import Markup
 
 from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import between, figure, uncertainty
+from modelgauge.data.figures import between, figure, uncertainty, width
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import Part, address, latency_in_words, parts_of
-from modelgauge.reports.run_report import STAGES, facts, is_prefix, result_rows
+from modelgauge.reports.run_report import (
+    STAGES,
+    facts,
+    has_spread,
+    interval_with_missing,
+    is_prefix,
+    result_rows,
+)
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.group_means import GroupMean, group_means
 from modelgauge.runs.recorded_run import RecordedRun
@@ -40,6 +47,7 @@ class ResultRow:
         chart: the value and its interval on the table's axis.
         n: the number of items.
         bounds: worst to best, where items are missing.
+        bounds_interval: the interval whatever the missing items would have scored.
         passed: how many items passed the threshold.
     """
 
@@ -51,6 +59,7 @@ class ResultRow:
     chart: str = ""
     n: str = ""
     bounds: str = ""
+    bounds_interval: str = ""
     passed: str = ""
 
 
@@ -289,7 +298,7 @@ def _result_rows(items: str, run: RecordedRun, table: ItemTable) -> Iterator[Res
             continue
         measured = record.measurement_of(name)
         threshold = record.thresholds.get(measured)
-        spread = bool(value.bounds and value.bounds[0] < value.bounds[1])
+        bounds = record.worst_to_best(name, value) if has_spread(value) else None
         yield ResultRow(
             label,
             behind,
@@ -300,6 +309,7 @@ def _result_rows(items: str, run: RecordedRun, table: ItemTable) -> Iterator[Res
                 axis, value.value, value.interval, mark=None if threshold is None else threshold.value
             ),
             f"{value.n:,}",
-            between(value.bounds, value.bounds[1] - value.bounds[0]) if spread and value.bounds else "",
+            between(bounds, abs(width(bounds))),
+            interval_with_missing(value),
             passed_of(record, None if measured == PASSED else measured) or "",
         )

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -55,6 +56,27 @@ def test_completions_have_their_prompts_and_the_usage_of_a_call_once(record):
     assert (chat["source_id"], chat["text"], chat["reasoning"]) == ("src", "=to hi", "hm")
     assert json.loads(chat["metadata"]) == {"trace": "a word of its own"}
     assert json.loads(chat["tool_calls"])[0]["name"] == "find"
+
+
+class Harm(FakeTest):
+    measurement_ranges: ClassVar = {"score": (0, 1)}
+    measurement_directions: ClassVar = {"score": "lower"}
+
+
+def _harm(item):
+    if item.text == "q 0":
+        raise ValueError("not measured")
+    return {"score": 0.25}
+
+
+def test_results_with_missing_items_have_bounds_worst_first_and_an_interval(tmp_path):
+    test = Harm("harm", [f"q {number}" for number in range(4)], _harm)
+    record = run_test(test, FakeSUT("sut", lambda prompt: prompt.text), data_dir=tmp_path)
+    (row,) = [row for row in _rows(record, "results") if row["result"] == "score"]
+    assert (row["worst"], row["best"]) == pytest.approx(((3 * 0.25 + 1) / 4, 3 * 0.25 / 4))
+    low, high = record.result["score"].bounds_interval
+    assert (row["with_missing_low"], row["with_missing_high"]) == (low, high)
+    assert low < row["best"] < row["worst"] < high
 
 
 def test_equal_prompts_are_told_apart_in_json_that_names_no_places(record):
