@@ -276,11 +276,8 @@ class PairRun:
         items = self._index.items(self._expected_number, self._population, directions)
         if not len(items) and not self._index.in_part:
             return {}
-        aggregate = test.aggregate_measurements
-        reduction = self.shared.options.reduction
-        return dict(
-            await self._of_author(lambda: normalized_result(aggregate(items), reduction), "aggregation")
-        )
+        raw = await self._of_author(lambda: test.aggregate_measurements(items), "aggregation")
+        return normalized_result(raw, self.shared.options.reduction)
 
     async def _stage(self, stage: RunStage, work: Callable[[], Awaitable[Any]]) -> Any:
         """Do a part of the run; an exception ends this pair only, and is recorded."""
