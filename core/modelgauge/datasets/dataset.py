@@ -18,7 +18,14 @@ from modelgauge.data.json_values import canonical_json
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.checked_list import CheckedList
-from modelgauge.datasets.dataset_files import FilePath, FileType, file_type_of, path_to_save, write_rows
+from modelgauge.datasets.dataset_files import (
+    FilePath,
+    FileType,
+    csv_rows,
+    file_type_of,
+    path_to_save,
+    write_rows,
+)
 from modelgauge.datasets.fields import chosen_columns, names_columns
 from modelgauge.datasets.rows import (
     MARK,
@@ -26,7 +33,6 @@ from modelgauge.datasets.rows import (
     AnyTestCase,
     Reading,
     checked_row,
-    csv_rows,
     holds_test_cases,
     read_goldens,
     read_test_cases,
@@ -37,21 +43,13 @@ from modelgauge.datasets.versioned import Versioned
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
+from modelgauge.wording.did_you_mean import IN_DATA_SETS
 from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import counted
 
 # As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
 # lists are lists, they write | for both, and a ; is one of a sentence.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
-
-_INSTEAD = {
-    "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
-    "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
-    "queue": "Add them and save a version: dataset.goldens += goldens; dataset.push(alias)",
-    "delete": "Versions are files: remove the folder datasets/ALIAS of the folder of data",
-    "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
-}
-"""What other libraries' data sets do, and how it is done here."""
 
 
 @explains_arguments
@@ -135,8 +133,8 @@ class EvaluationDataset(Versioned):
 
         def __getattr__(self, name: str) -> Any:
             """Name what replaces a method that other libraries' data sets have."""
-            if name in _INSTEAD:
-                raise AttributeError(f"A data set has no {name!r}. {_INSTEAD[name]}.")
+            if name in IN_DATA_SETS:
+                raise AttributeError(f"A data set has no {name!r}. {IN_DATA_SETS[name]}.")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
@@ -227,7 +225,8 @@ class EvaluationDataset(Versioned):
             encoding_type: of the file; a byte order mark is skipped.
             delimiter: between cells.
             columns: of the other fields, and what separates the parts of a cell that holds a list: | for
-                contexts, ; for tools and tags. A JSON list is always read as one: of tools, a cell that begins
+                contexts (with a warning, unless you name the delimiter), ; for tools and tags. A cell in which a part
+                would be blank is one text. A JSON list is always read as one: of tools, a cell that begins
                 with a bracket or brace; of texts, one that begins with `["`, or stands in brackets as a whole,
                 as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed is an error.
 
@@ -262,6 +261,8 @@ class EvaluationDataset(Versioned):
         self, dataset: Any, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each row of a Hugging Face dataset, or of any iterable of dicts.
+
+        None, NaN, NaT and pandas' NA mean a field that is not given.
 
         Args:
             dataset: one split: `datasets.load_dataset(…, split="test")`.

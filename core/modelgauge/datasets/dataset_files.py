@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from modelgauge.config.options import TEXT, one_of
 from modelgauge.config.settings import Settings
-from modelgauge.datasets.fields import as_arguments
-from modelgauge.datasets.rows import csv_rows
+from modelgauge.datasets.fields import ALIASES, CUSTOM, FIELDS, as_arguments
+from modelgauge.datasets.rows import MARK
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import path_of, real_path
 from modelgauge.files.tables import Table, csv_text, read_table
@@ -181,3 +181,29 @@ def file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if kind == "json":
         return json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+
+def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
+    """The records of a CSV file, with its head. Lists and objects are JSON, in which any delimiter can stand.
+
+    Args:
+        rows: of `row_of`, and marks.
+    """
+    customs = [row.get(CUSTOM, {}) for row in rows]
+    # Custom columns are columns of the file where they hold texts only, under a name that is not a field's.
+    known = {*FIELDS, *ALIASES, MARK, ""}
+    known |= {name for values in customs for name, value in values.items() if not isinstance(value, str)}
+    own = dict.fromkeys(name for values in customs for name in values if name not in known)
+    records = []
+    for row, custom in zip(rows, customs, strict=True):
+        rest = {name: value for name, value in custom.items() if name not in own}
+        apart = {name: value for name, value in custom.items() if name in own}
+        record = {**row, **apart, CUSTOM: rest if rest or row.get(CUSTOM) == {} else None}
+        records.append({name: _cell(value) for name, value in record.items() if value is not None})
+    used = {name for record in records for name in record}
+    head = [*(name for name in (*FIELDS, MARK) if name in used), *own]
+    return [[*head], *([record.get(name) for name in head] for record in records)]
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)

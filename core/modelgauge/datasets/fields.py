@@ -96,6 +96,13 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
     return bool(FIELDS[field].delimiter and delimiter) and isinstance(value, str) and delimiter in value
 
 
+def is_split(field: str, text: str, delimiter: str) -> bool:
+    """Whether a text with the delimiter is split there: it is no JSON list, and no part would be blank."""
+    if FIELDS[field] is _TOOLS:
+        return not text.lstrip().startswith(_JSON_OF_TOOLS)
+    return not is_list_meant(text) and len(_texts_in(text, delimiter)) > 1
+
+
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
     """What a value says; None if it is a blank cell.
 
@@ -105,7 +112,8 @@ def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = Fal
     Args:
         field: what it stands for.
         value: of any type.
-        delimiter: between the parts of a list that is given as one text; without it the text is one part.
+        delimiter: between the parts of a list that is given as one text; without it, and where a part would be blank,
+            the text is one part.
         is_cell: whether it is a cell of a CSV file, a text where other values have types.
 
     Raises:
@@ -129,10 +137,10 @@ def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = Fal
 def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
     if kind is _NUMBER:
         return _number(text)
-    if kind is _TOOLS and not text.lstrip().startswith(("[", "{")):  # which no name begins with
+    if kind is _TOOLS and not text.lstrip().startswith(_JSON_OF_TOOLS):
         return [part.strip() for part in text.split(delimiter) if part.strip()]
     if kind.delimiter and kind is not _TOOLS and not is_list_meant(text):
-        return text.split(delimiter)
+        return _texts_in(text, delimiter)
     try:
         parsed = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -141,6 +149,15 @@ def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
     if kind.delimiter and not (isinstance(parsed, list) and all(isinstance(value, part) for value in parsed)):
         raise UnfitError(kind.wanted)
     return parsed
+
+
+_JSON_OF_TOOLS = ("[", "{")  # which no name begins with
+
+
+def _texts_in(text: str, delimiter: str) -> list[str]:
+    """Split a text at a delimiter. If a part would be blank, as in a table of Markdown, it is one text."""
+    parts = text.split(delimiter)
+    return parts if all(part.strip() for part in parts) else [text]
 
 
 def _number(text: str) -> float:
@@ -180,10 +197,12 @@ class NamedColumns(NamedTuple):
     Args:
         columns: the column of each field that was named, by field.
         delimiters: between the parts of a cell, by field.
+        delimited: the fields whose delimiter was named.
     """
 
     columns: Mapping[str, str]
     delimiters: Mapping[str, str]
+    delimited: frozenset[str] = frozenset()
 
 
 _ARGUMENT = re.compile(r"(\w+?)_(?:(?:col|key|field)_name|(col_delimiter))")
@@ -200,6 +219,7 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
         InvalidOptionError: there is no such argument, it is not a text, or two name different columns for a field.
     """
     columns: dict[str, str] = {}
+    delimited: set[str] = set()
     between = {field: kind.delimiter for field, kind in FIELDS.items() if kind.delimiter}
     known = {*between}
     between |= delimiters or {}
@@ -221,7 +241,8 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
                 fix=f"Name one of them, {field}_col_name={value!r}, say.",
             )
         into[field] = value
-    return NamedColumns(columns, between)
+        delimited |= {field} if into is between else set()
+    return NamedColumns(columns, between, frozenset(delimited))
 
 
 def _no_argument(name: str) -> InvalidOptionError:
@@ -295,18 +316,29 @@ def misspelt(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]
         near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
         if near:
             yield f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant"
-        elif "expected_output" in free and _REFERENCES.fullmatch(str(column)):
+        elif column not in columns.values() and _REFERENCES.fullmatch(str(column)):
             typed = f"; on the command line --column expected_output={column}" if table.is_file else ""
             yield (
                 f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
                 f"say expected_output_col_name={column!r}{typed}"
+                if "expected_output" in free
+                else f"the column {column!r}, by which other tools judge, is kept as a custom one: metrics read "
+                f"{columns['expected_output']!r}"
             )
 
 
 _REFERENCES = re.compile(
-    r"(the_)?(answer|expected|target|reference|ideal|ground[_ ]?truth|expected[_ ]?answer)s?", re.IGNORECASE
+    r"""_*(the[_ ])?(
+        (expected|target|reference|ideal|correct|gold|golden|best|right)
+            ([_ ]?(answer|output|response|result|value|label|completion|text|context)s?)?
+        | (answer|solution|label|target|reference)s?
+        | ground[_ ]?truths?
+        | (answer|label)[_ ]?key
+        | asserts? | assertions? | rubrics? | criteria
+    )_*[0-9]*""",
+    re.IGNORECASE | re.VERBOSE,
 )
-"""What others call the column of expected outputs."""
+"""The names of columns by which other tools judge answers."""
 
 
 # --- the arguments of the methods that read ---------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 Which column is which field, and what a value means, is in `fields.py`.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -25,6 +24,8 @@ from modelgauge.datasets.fields import (
     claimed,
     is_conversation,
     is_joined,
+    is_list_meant,
+    is_split,
     misspelt,
     value_of,
 )
@@ -106,7 +107,7 @@ def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> "Reading":
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         raise _no_column(table, needed)
-    reading = Reading(table, columns, chosen.delimiters, kind)
+    reading = Reading(table, columns, chosen, kind)
     for row in table.rows:
         if row.problem or not table.cells_are_text or any(value is not None for value in row.values.values()):
             reading.read(row)  # others are blank: spreadsheets end in rows of delimiters
@@ -162,14 +163,15 @@ class Reading:
     """
 
     def __init__(
-        self, table: Table, columns: Mapping[str, str], delimiters: Mapping[str, str], kind: type[Member]
+        self, table: Table, columns: Mapping[str, str], chosen: NamedColumns, kind: type[Member]
     ) -> None:
-        self._table, self._columns, self._delimiters, self._kind = table, columns, delimiters, kind
+        self._table, self._columns, self._chosen, self._kind = table, columns, chosen, kind
         self.members: list[Any] = []
         self.problems: list[InputFileError] = []
         self.unread = 0
         self.doubts: list[str] = []
         self._split: dict[str, str] = {}
+        self._whole: dict[str, str] = {}
         self._skipped: dict[str, None] = {}
 
     def error(self, *, is_file: bool = True) -> InputFileError:
@@ -190,10 +192,20 @@ class Reading:
         for column, delimiter in self._split.items():
             yield (
                 f"the texts in {column!r} are taken for lists, split at {delimiter!r}; where one is a single text, "
-                "write it as a list of one"
+                "write it as a list of one" + self._say_delimiter(column, delimiter)
+            )
+        for column, delimiter in self._whole.items():
+            yield (
+                f"a text in {column!r} is not split at {delimiter!r}, since a part would be blank; if it is a list, "
+                "write it as a JSON list"
             )
         if self._skipped:
             yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
+
+    def _say_delimiter(self, column: str, delimiter: str) -> str:
+        field = next(field for field, name in self._columns.items() if name == column)
+        said = f"; if all are lists, say {field}_col_delimiter={delimiter!r}"
+        return said if self._table.cells_are_text else ""
 
     def read(self, row: SourceRow) -> None:
         """Make a member of a row, or keep what is wrong with it."""
@@ -214,6 +226,9 @@ class Reading:
         data: dict[str, Any] = {}
         for field, column in self._columns.items():
             value = row.values.get(column)
+            if (nan := self._nan_in(value)) is not None:
+                refused.append((column, nan, _NULL))
+                continue
             try:
                 made = self._value(field, column, value)
             except UnfitError as error:
@@ -245,10 +260,26 @@ class Reading:
     def _value(self, field: str, column: str, value: Any) -> Any:
         is_cell = self._table.cells_are_text
         # Rows of other sources than files have types, so that a text is one, and no list.
-        delimiter = self._delimiters.get(field, "") if self._table.is_file else ""
-        if not is_cell and is_joined(field, value, delimiter):
-            self._split[column] = delimiter
+        delimiter = self._chosen.delimiters.get(field, "") if self._table.is_file else ""
+        if is_joined(field, value, delimiter):
+            self._note_split(field, column, value, delimiter)
         return value_of(field, value, delimiter, is_cell=is_cell)
+
+    def _nan_in(self, value: Any) -> str | None:
+        """Say where a value of a JSON file holds NaN: Python reads it, and JSON has no such number."""
+        if not self._table.is_file or self._table.cells_are_text or type(value) not in (float, list, dict):
+            return None
+        found = [part for part in inexact_parts(value) if part.endswith("is nan")]
+        return f"{found[0]}, which JSON cannot hold" if found else None
+
+    def _note_split(self, field: str, column: str, text: str, delimiter: str) -> None:
+        """Note a doubt about a text with a delimiter: it is split unasked, or is not split as the caller asked."""
+        is_named, split = field in self._chosen.delimited, is_split(field, text, delimiter)
+        holds_texts = field in ("context", "retrieval_context")  # others hold names
+        if split and not is_named and (holds_texts or not self._table.cells_are_text):
+            self._split[column] = delimiter
+        elif is_named and not split and not is_list_meant(text):
+            self._whole[column] = delimiter
 
     def _nothing(self, row: SourceRow, column: str) -> "_Refusal":
         fix = "Fill it in, or leave the row out."
@@ -264,8 +295,12 @@ class Reading:
         for column, value in others.items():
             if type(column) is str and not is_exact(value):
                 fix = (
-                    f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
-                    "make texts or numbers of what stands in it."
+                    _NULL
+                    if self._nan_in(value)
+                    else (
+                        f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
+                        "make texts or numbers of what stands in it."
+                    )
                 )
                 yield column, f"{next(inexact_parts(value))}, which JSON cannot hold", fix
                 return
@@ -301,6 +336,8 @@ class Reading:
             return ", which this field must be"
         return ": put it in quotes" if self._table.is_file else ": make texts of what stands in the column"
 
+
+_NULL = "Write null for a value that is missing."
 
 _Refusal: TypeAlias = tuple[str | None, str, str]
 """The column of what a row cannot say, what is wrong with it, and how to write it."""
@@ -361,29 +398,3 @@ def checked_row(member: Member) -> dict[str, Any]:
     """
     member.check()
     return row_of(member)
-
-
-def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
-    """The records of a CSV file, with its head. Lists and objects are JSON, in which any delimiter can stand.
-
-    Args:
-        rows: of `row_of`, and marks.
-    """
-    customs = [row.get(CUSTOM, {}) for row in rows]
-    # Custom columns are columns of the file where they hold texts only, under a name that is not a field's.
-    known = {*FIELDS, *ALIASES, MARK, ""}
-    known |= {name for values in customs for name, value in values.items() if not isinstance(value, str)}
-    own = dict.fromkeys(name for values in customs for name in values if name not in known)
-    records = []
-    for row, custom in zip(rows, customs, strict=True):
-        rest = {name: value for name, value in custom.items() if name not in own}
-        apart = {name: value for name, value in custom.items() if name in own}
-        record = {**row, **apart, CUSTOM: rest if rest or row.get(CUSTOM) == {} else None}
-        records.append({name: _cell(value) for name, value in record.items() if value is not None})
-    used = {name for record in records for name in record}
-    head = [*(name for name in (*FIELDS, MARK) if name in used), *own]
-    return [[*head], *([record.get(name) for name in head] for record in records)]
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)

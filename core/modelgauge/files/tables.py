@@ -10,12 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, time
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.plain_values import plain_value
 from modelgauge.files.regular import bytes_of_file, text_of
 from modelgauge.wording.phrases import beginning, counted, first_few
 
@@ -347,27 +347,11 @@ def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
 
 def _plain_row(place: str, row: Any) -> Any:
     try:
-        return {name: _plain(value) for name, value in row.items()} if isinstance(row, Mapping) else row
+        return {name: plain_value(value) for name, value in row.items()} if isinstance(row, Mapping) else row
     except RecursionError:
         return InputFileError(
             f"{place}: a value of it holds itself, or is nested too deep.", fix="Make texts or numbers of it."
         )
-
-
-def _plain(value: Any) -> Any:
-    """Dates and times as ISO texts, values of numpy as Python's own; what JSON cannot hold is left as it is."""
-    if value is None or type(value) in (str, int, float, bool):  # nearly always
-        return value
-    if type(value) is dict:
-        return {name: _plain(part) for name, part in value.items()}
-    if type(value) is list:
-        return [_plain(part) for part in value]
-    if isinstance(value, date | time):
-        return value.isoformat() if value == value else None  # noqa: PLR0124  pandas' NaT equals nothing
-    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
-        is_date = value.dtype.kind == "M"  # whose tolist is a bare number where Python has no such precision
-        return _plain((value.astype(str) if is_date else value).tolist())
-    return value
 
 
 def _table_of(

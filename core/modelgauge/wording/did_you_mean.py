@@ -120,3 +120,12 @@ _INSTEAD = {
         _TEXT_ONLY,
     ),
 }
+
+IN_DATA_SETS = {
+    "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
+    "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
+    "queue": "Add them and save a version: dataset.goldens += goldens; dataset.push(alias)",
+    "delete": "Versions are files: remove the folder datasets/ALIAS of the folder of data",
+    "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
+}
+"""What other libraries' data sets do, and how it is done here."""
