@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
-from modelgauge.comparison.families import adjusted, leaderboards, questions_of
+from modelgauge.comparison.families import adjusted, leaderboards
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -109,7 +109,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
     rows = [contrast(items, name, options) for items, name in pairs]
-    rows, means, family = adjusted(rows, questions_of(pairs))
+    rows, means, family = adjusted(rows, pairs)
     verdicts = FamilyVerdicts(runs.baseline.label, family, options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,

@@ -24,7 +24,12 @@ from modelgauge.stats.comparisons.distribution_free import rank_direction, sign_
 from modelgauge.stats.comparisons.equivalence import equivalence_test
 from modelgauge.stats.comparisons.families import interaction_test
 from modelgauge.stats.comparisons.missing_items import difference_bounds
-from modelgauge.stats.comparisons.paired import PairedDifference, differences_of, paired_difference
+from modelgauge.stats.comparisons.paired import (
+    PairedDifference,
+    deciding_items,
+    differences_of,
+    paired_difference,
+)
 from modelgauge.stats.intervals import is_proportion, joined_clusters
 
 
@@ -80,6 +85,12 @@ class _Values(NamedTuple):
         """How many of them are independent: items, or clusters."""
         return len(self.before) if self.clusters is None else int(self.clusters.max()) + 1
 
+    def deciding_items(self) -> int | None:
+        """Count the items that decide the difference; None if they are not few, and for right and wrong answers."""
+        if is_proportion(np.concatenate([self.before, self.after]), self.declared):
+            return None
+        return deciding_items(self.before, self.after)
+
     def paired_difference(self) -> PairedDifference:
         return paired_difference(self.before, self.after, clusters=self.clusters, declared=self.declared)
 
@@ -96,7 +107,6 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     missing = ~scored & ~_without(items, before, after)
     all_items = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     every, direction = all_items.at(scored | missing), items.directions.get(name)
-    bounds, bounds_interval = _bounds(every)
     known: dict[str, Any] = {
         "test": items.test,
         "measurement": name,
@@ -109,11 +119,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "n_failed_baseline": int(np.isnan(before[missing]).sum()),
         "n_failed_candidate": int(np.isnan(after[missing]).sum()),
         "direction": direction,
-        "value_range": every.ends,
-        "bounds": bounds,
-        "bounds_interval": bounds_interval,
-        "candidate_bounds": _bounds_of_mean(every.after, every.declared),
-        "p_if_worst": _p_if_worst(every, direction, options),
+        **_with_missing_items(every, direction, options),
         "verdict": "cannot_tell",
         "verdict_text": "",
     }
@@ -138,6 +144,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         losses=losses,
         ties=len(values.before) - wins - losses,
         mde=found.mde,
+        n_deciding=values.deciding_items(),
         n_clusters=found.difference.n_clusters,
         equivalence=_margin_test(every, name, direction, options),
         groups=groups,
@@ -162,6 +169,20 @@ def _without(
     for side in (items.before, items.after):
         found &= False if side.failed is None else ~side.failed
     return found
+
+
+def _with_missing_items(
+    every: _Values, direction: Direction | None, options: CompareOptions
+) -> dict[str, Any]:
+    """The range, and what the missing items could change."""
+    bounds, bounds_interval = _bounds(every)
+    return {
+        "value_range": every.ends,
+        "bounds": bounds,
+        "bounds_interval": bounds_interval,
+        "candidate_bounds": _bounds_of_mean(every.after, every.declared),
+        "p_if_worst": _p_if_worst(every, direction, options),
+    }
 
 
 def _bounds(every: _Values) -> tuple[Interval | None, Interval | None]:
@@ -195,6 +216,8 @@ def _p_if_worst(every: _Values, direction: Direction | None, options: CompareOpt
 def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
     found = values.paired_difference()
+    if found.difference.interval is None:  # without one, no p value says what is so of other items
+        return found
     if options.test == "permutation":
         p_value = sign_flip_test(values.before, values.after, clusters=values.clusters, seed=options.seed)
         return found._replace(p_value=p_value, p_kind="permutation", p_mid=None)
@@ -208,9 +231,6 @@ def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
             return found._replace(
                 difference=difference, p_value=drawn.p_value, p_kind="bootstrap", p_mid=None
             )
-    elif found.p_value is None and values.n_units > 1:
-        # All units differ alike: of all sign patterns two are as extreme.
-        return found._replace(p_value=2.0 ** (1 - values.n_units), p_kind="permutation")
     return found
 
 
@@ -245,45 +265,33 @@ def _margin_test(
             fix="Give it in units of the measurement: 0.01 for one point of a share."
             " With measurements of other units, compare some only (--measurement NAME).",
         )
-    if values.extremes is None:  # the missing items could change anything
-        lower, higher, interval = 1.0, 1.0, None
-    else:
-        lowest, highest = (_one_margin_test(extreme, margin, options.alpha) for extreme in values.extremes)
-        lower, higher = lowest.p_lower, highest.p_higher
+    lower: float | None = 1.0
+    higher: float | None = 1.0
+    interval = None
+    if values.extremes is not None:  # else the missing items could change anything
+        lowest, highest = (
+            equivalence_test(
+                extreme.before,
+                extreme.after,
+                margin,
+                clusters=extreme.clusters,
+                declared=extreme.declared,
+                alpha=options.alpha,
+            )
+            for extreme in values.extremes
+        )
+        lower, higher = lowest.p_not_lower, highest.p_not_higher
         interval = lowest.interval and highest.interval and (lowest.interval[0], highest.interval[1])
-    not_worse = lower if direction == "higher" else higher
+    not_worse = {"higher": lower, "lower": higher, None: None}[direction]
+    p_equivalent = None if lower is None or higher is None else max(lower, higher)
     return MarginTest(
         margin=margin,
         interval=interval,
-        p_equivalent=max(lower, higher),
-        p_not_worse=not_worse if direction else None,
-        equivalent=max(lower, higher) < options.alpha,
-        not_worse=not_worse < options.alpha if direction else None,
+        p_equivalent=p_equivalent,
+        p_not_worse=not_worse,
+        equivalent=p_equivalent is not None and p_equivalent < options.alpha,
+        not_worse=not_worse is not None and not_worse < options.alpha if direction else None,
     )
-
-
-class _OneMarginTest(NamedTuple):
-    """The one-sided tests of a margin on values of which none is missing."""
-
-    interval: Interval | None
-    p_lower: float
-    p_higher: float
-
-
-def _one_margin_test(values: _Values, margin: float, alpha: float) -> _OneMarginTest:
-    found = equivalence_test(
-        values.before,
-        values.after,
-        margin,
-        clusters=values.clusters,
-        declared=values.declared,
-        alpha=alpha,
-    )
-    lower, higher = found.p_not_lower, found.p_not_higher
-    if lower is None or higher is None:  # all units differ alike: the signs of what is beyond the margin
-        difference = float(np.mean(values.after - values.before))
-        lower, higher = (0.5**values.n_units if sign * difference < margin else 1.0 for sign in (-1, 1))
-    return _OneMarginTest(found.interval, lower, higher)
 
 
 def _repeats(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> RepeatShares | None:

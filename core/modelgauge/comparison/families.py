@@ -1,6 +1,5 @@
-"""Several comparisons at once: p values adjusted together, means over tests, leaderboards of three systems or more."""
+"""Several comparisons at once: p values adjusted together, and leaderboards of three systems or more."""
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import combinations
@@ -8,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from modelgauge.comparison.means import means_over_tests
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import (
@@ -16,21 +16,26 @@ from modelgauge.comparison.result import (
     MeasurementComparison,
     RankedSystem,
 )
-from modelgauge.stats.comparisons.families import holm, macro_mean
+from modelgauge.stats.comparisons.families import holm
 from modelgauge.stats.comparisons.leaderboard import compare_systems
-from modelgauge.stats.intervals import CONFIDENCE, joined_clusters, normal_quantile
+from modelgauge.stats.intervals import joined_clusters
 
 
 def adjusted(
-    rows: Sequence[MeasurementComparison], questions: Sequence[int]
+    rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]
 ) -> tuple[list[MeasurementComparison], list[MacroComparison], int]:
     """The comparisons and their means over tests, with p values adjusted for all of them; and how many these are.
 
+    Measurements with equal values on all items of both sides count as a single p value.
+
     Args:
         rows: the comparisons.
-        questions: for each its question, see `questions_of`; equal answers to a question count as a single p value.
+        pairs: for each the paired items and the name of the measurement.
     """
-    means = _macro_means(rows, questions)
+    questions = _questions_of(pairs)
+    means = [
+        (mean, tuple(questions[place] for place in places)) for mean, places in means_over_tests(rows, pairs)
+    ]
     asked: list[tuple[MeasurementComparison | MacroComparison, object]] = [
         *zip(rows, questions, strict=True),
         *means,
@@ -58,7 +63,7 @@ def adjusted(
     )
 
 
-def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
+def _questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
     """For each measurement of paired items the place of the first that has the same values, on all items of both sides.
 
     A score of 0 or 1 and whether it passed, say: they ask one question, and must not cost each other's p values.
@@ -75,49 +80,6 @@ def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
         next(place for place, earlier in enumerate(pairs) if earlier is pair or are_equal(earlier, pair))
         for pair in pairs
     ]
-
-
-def _macro_means(
-    rows: Sequence[MeasurementComparison], questions: Sequence[int]
-) -> list[tuple[MacroComparison, tuple[int, ...]]]:
-    """The mean over tests of each measurement that two or more have in the same units and with the same direction.
-
-    With each come the questions of its tests. P values are not adjusted yet, and verdicts wait for that.
-    """
-    means = []
-    for name, candidate in dict.fromkeys((row.measurement, row.candidate) for row in rows):
-        asked = [
-            (row, question)
-            for row, question in zip(rows, questions, strict=True)
-            if (row.measurement, row.candidate) == (name, candidate) and row.difference is not None
-        ]
-        of_tests = [row for row, _ in asked]
-        ranges = {row.value_range for row in of_tests} - {None}  # unknown where all values are equal, say
-        if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
-            continue
-        found = macro_mean([row.difference or 0.0 for row in of_tests], [*map(_stderr, of_tests)])
-        mean = MacroComparison(
-            measurement=name,
-            candidate=candidate,
-            tests=tuple(row.test for row in of_tests),
-            difference=found.value,
-            stderr=found.stderr,
-            interval=found.interval,
-            p_value=math.erfc(abs(found.value) / found.stderr / math.sqrt(2)) if found.stderr else None,
-            direction=of_tests[0].direction,
-            value_range=next(iter(ranges), None),
-            verdict="cannot_tell",
-            verdict_text="",
-        )
-        means.append((mean, tuple(question for _, question in asked)))
-    return means
-
-
-def _stderr(row: MeasurementComparison) -> float | None:
-    """The standard error of a difference; where it has no spread, the error that fits its interval."""
-    if row.stderr is not None or row.interval is None:
-        return row.stderr
-    return (row.interval[1] - row.interval[0]) / (2 * normal_quantile(CONFIDENCE))
 
 
 def leaderboards(

@@ -142,8 +142,11 @@ def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
 def _not_worse(row: MeasurementComparison, alpha: float) -> tuple[bool, str]:
     """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
     found = row.equivalence
-    if found is None or found.p_not_worse is None:
+    if found is None:
         return False, f"no item of {row.candidate} was paired that could show it"
+    if found.p_not_worse is None:
+        alike = f"{row.candidate} differs alike on {counted(row.n_paired, 'item')}"
+        return False, f"{alike}, which without a range does not show how much others vary"
     is_not = "is not" if found.not_worse else "may be"
     statement = f"{row.candidate} {is_not} worse by {exact(found.margin)} or more"
     why = f"{statement}, one-sided {p_phrase(found.p_not_worse, alpha)}"

@@ -136,6 +136,8 @@ class MeasurementComparison(Frozen):
         p_if_worst: `p_value` if every missing item were worst for the candidate, where that would be a loss; None where
             no item is missing, or the range or the direction is unknown.
         mde: the smallest true difference that such a comparison finds 4 times in 5.
+        n_deciding: how many items decide the difference, where these are few: without them it would vanish or change
+            its sign. None for right and wrong answers, of which wins and losses say so.
         n_clusters: how many independent clusters the items form; None if every item is its own cluster.
         direction: which values are better; None if the run does not say.
         value_range: the lowest and the highest possible value; None if they are not known.
@@ -180,6 +182,7 @@ class MeasurementComparison(Frozen):
     candidate_bounds: PartlyKnown | None = None
     p_if_worst: FiniteFloat | None = None
     mde: FiniteFloat | None = None
+    n_deciding: Count | None = None
     n_clusters: Count | None = None
     direction: Direction | None = None
     value_range: Interval | None = None
@@ -204,7 +207,7 @@ class MacroComparison(Frozen):
         stderr: its standard error; None if that of a test is not known. For a test without a spread it is computed
             from its interval.
         interval: its 95 % confidence interval, not adjusted.
-        p_value: two-sided, that the true mean is 0, by the normal distribution.
+        p_value: two-sided, that the true mean is 0, by Student's t.
         p_adjusted: `p_value` adjusted for the family by Holm's method.
         direction: which values are better; None if the runs do not say.
         value_range: the lowest and the highest possible value; None if they are not known.

@@ -35,6 +35,7 @@ class FamilyVerdicts:
         verdict = self._verdict(row)
         sentences = [
             self._sentence(row, verdict),
+            _of_few_items(row),
             "" if self.in_short else self._of_missing_items(row, verdict),
         ]
         return row.replaced(
@@ -127,7 +128,8 @@ class FamilyVerdicts:
             return f"{sentence}: no item has a value of both."
         if row.stderr is None:
             return f"{sentence}: {_without_spread(row, amounts)}."
-        mde, units = self._mde(row.stderr), row.n_paired if row.n_clusters is None else row.n_clusters
+        mde = self._mde(max(row.stderr, (row.mde or 0.0) / detectable_difference(1.0)))
+        units = row.n_paired if row.n_clusters is None else row.n_clusters
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
         too_few = 2.0 ** (1 - units) >= self.alpha / max(1, self.family)  # even with all of them on one side
         found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
@@ -207,6 +209,14 @@ def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
         return f"{sentence}, which does not say how much others vary"
     low, high = row.interval
     return f"{sentence}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
+
+
+def _of_few_items(row: MeasurementComparison) -> str:
+    """Say that few items decide the difference; empty if they are not few."""
+    if row.n_deciding is None:
+        return ""
+    decide = "decides" if row.n_deciding == 1 else "decide"
+    return f"{row.n_deciding} of {counted(row.n_paired, 'item')} {decide} this."
 
 
 def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:

@@ -1,12 +1,19 @@
 """The mean of a result over the tests of a group, as runs recorded them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.stats.comparisons.families import macro_mean
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.stats.comparisons.overall import clusters_over_tests, overall_mean, parts_of_clusters
 from modelgauge.stats.intervals import CONFIDENCE, normal_quantile
 
 
@@ -20,7 +27,8 @@ class GroupMean(Frozen):
         result: the name of the result.
         tests: those that the mean is over.
         mean: with the items of all tests as `n`. Its standard error is the root of the sum of the squared standard
-            errors of the tests, divided by their number, since tests are independent and were chosen, not drawn.
+            errors of the tests, divided by their number, since tests were chosen, not drawn. The errors of tests that
+            share prompts, or items of their data, are assumed to be correlated as much as these allow.
         failed: how many items of these tests failed.
     """
 
@@ -50,6 +58,12 @@ def group_means(records: Sequence[TestRecord]) -> Iterator[GroupMean]:
         for group, members in record.groups.items():
             of_groups.setdefault((group, members, record.sut_name), []).append(record)
     for (group, members, sut), own in of_groups.items():
+        estimated = [
+            record for record in own if any(isinstance(value, Estimate) for value in record.result.values())
+        ]
+        clusters = (
+            dict(zip(map(id, estimated), _clusters(estimated), strict=True)) if len(estimated) > 1 else {}
+        )
         for name in dict.fromkeys(name for record in own for name in record.result):
             having = [record for record in own if isinstance(record.result.get(name), Estimate)]
             if len(having) > 1:
@@ -59,7 +73,11 @@ def group_means(records: Sequence[TestRecord]) -> Iterator[GroupMean]:
                     sut=sut,
                     result=name,
                     tests=tuple(record.test_uid for record in having),
-                    mean=_mean([record.result[name] for record in having], _range(having, name)),
+                    mean=_mean(
+                        [record.result[name] for record in having],
+                        [clusters[id(record)] for record in having],
+                        _range(having, name),
+                    ),
                     failed=sum(record.counts.failed for record in having),
                 )
 
@@ -71,8 +89,15 @@ def _range(records: Sequence[TestRecord], name: str) -> tuple[float, float]:
     return (-math.inf if None in low else min(low), math.inf if None in high else max(high))
 
 
-def _mean(estimates: Sequence[Estimate], possible: tuple[float, float]) -> Estimate:
-    found = macro_mean([estimate.value for estimate in estimates], [*map(_stderr, estimates)])
+def _mean(
+    estimates: Sequence[Estimate], clusters: Sequence[NDArray[np.int64]], possible: tuple[float, float]
+) -> Estimate:
+    found = overall_mean(
+        [
+            parts_of_clusters(estimate.value, _stderr(estimate), labels, exact=not estimate.stderr)
+            for estimate, labels in zip(estimates, clusters, strict=True)
+        ]
+    )
     interval = found.interval
     bounds = [estimate.bounds for estimate in estimates if estimate.bounds is not None]
     if interval is not None:
@@ -82,7 +107,7 @@ def _mean(estimates: Sequence[Estimate], possible: tuple[float, float]) -> Estim
         n=sum(estimate.n for estimate in estimates),
         stderr=found.stderr,
         interval=interval,
-        interval_kind=None if interval is None else "normal",
+        interval_kind=None if interval is None else "t",
         bounds=_mean_bounds(bounds) if len(bounds) == len(estimates) else None,
     )
 
@@ -99,3 +124,41 @@ def _stderr(estimate: Estimate) -> float | None:
     return max(
         estimate.value - estimate.interval[0], estimate.interval[1] - estimate.value
     ) / normal_quantile(CONFIDENCE)
+
+
+# --- items that tests share -------------------------------------------------------------------------
+
+
+def _clusters(records: Sequence[TestRecord]) -> list[NDArray[np.int64]]:
+    """Return labels of each record's items, which are equal where items of any records are not independent."""
+    labelings = [_labels(record) for record in records]
+    return clusters_over_tests(
+        [len(questions) for questions, _ in labelings], [None] * len(records), labelings
+    )
+
+
+def _labels(record: TestRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return hashes of the items' prompts, and of their data with their ids; of the run alone if these are unknown."""
+    data = record.dataset.digest if record.dataset else tuple(sorted(record.dependency_versions.values()))
+    run, labels = (record.run_id, record.test_uid), []
+    for number, item in enumerate(_test_items(record)):
+        own, asked = (run, number), [prompt["prompt"] for prompt in item["prompts"]]
+        labels.append((own if record.prompts is None else repr(asked), (data, item["id"]) if data else own))
+    if not labels:  # its items are elsewhere
+        most = max([value.n for value in record.result.values() if isinstance(value, Estimate)])
+        labels = [((run, number),) * 2 for number in range(most)]
+    questions, origins = (np.array([*map(hash, row)], dtype=np.int64) for row in zip(*labels, strict=True))
+    return questions, origins
+
+
+def _test_items(record: TestRecord) -> Iterator[Mapping[str, Any]]:
+    """Read the items that a run asked, without what came of them; of the journal, lines that are whole."""
+    if record.folder is None:
+        for item in record.iter_items():
+            yield item.model_dump(mode="json", include={"test_item"})["test_item"]
+        return
+    for _, _, line in counted_lines(RunFolder(record.folder).journal):
+        try:
+            yield from_json(line)["test_item"]
+        except (ValueError, LookupError, TypeError):
+            continue  # who reads the items says what is wrong with it

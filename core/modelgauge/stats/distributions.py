@@ -92,13 +92,14 @@ def f_sf(f: float, df: float, df_within: float) -> float:
     return _beta_cdf(log_x, math.log(odds) + log_x if odds else -math.inf, 0.5 * df_within, 0.5 * df)
 
 
-def binomial_sf(k: int, n: int, probability: float) -> float:
+def binomial_sf(k: float, n: float, probability: float) -> float:
     """The probability of `k` or more successes in `n` independent trials.
 
-    Abramowitz and Stegun (1964), 26.5.24: P(X >= k) = I_p(k, n - k + 1). (In scipy, sf means P(X > k).)
+    Abramowitz and Stegun (1964), 26.5.24: P(X >= k) = I_p(k, n - k + 1). (In scipy, sf means P(X > k).) Between
+    whole numbers, which occur as effective sample sizes, it is that beta function.
 
     Args:
-        k: any whole number; below 1 the answer is 1, above `n` it is 0.
+        k: any number; at 0 and below the answer is 1, above `n` it is 0.
         n: trials, 0 or more.
         probability: of one success, from 0 to 1.
     """

@@ -30,7 +30,7 @@ CONFIDENCE = 0.95
 
 
 _ADDED = 1.5
-"""How many imaginary observations `bounded_interval` adds at each end of a range."""
+"""The number of imaginary observations that `bounded_error` adds at each end."""
 
 
 class MeanError(NamedTuple):
@@ -70,10 +70,22 @@ def mean_error(values: "ArrayLike", clusters: "Labels | None" = None) -> MeanErr
     Raises:
         InvalidDataError: there are no values, or not as many labels as values.
     """
-    return _mean_error(values, clusters, None)
+    return bounded_error(values, (), clusters)
 
 
-def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval | None) -> MeanError:
+def bounded_error(values: "ArrayLike", ends: Sequence[float], clusters: "Labels | None" = None) -> MeanError:
+    """Return a mean and its error with one and a half imaginary observations at each of some ends.
+
+    See `bounded_interval`. Without ends it is `mean_error`.
+
+    Args:
+        values: (n,) finite numbers, n >= 1.
+        ends: values that a small sample may not have shown yet, such as the ends of the range.
+        clusters: (n,) labels; equal labels, one cluster.
+
+    Raises:
+        InvalidDataError: see `mean_error`.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
         raise InvalidDataError(
@@ -88,14 +100,18 @@ def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval |
     sizes = None if codes is None else np.bincount(codes)
     groups = len(array) if sizes is None else len(sizes)
     # Scaled by a power of two, which is exact, so that no square and no sum overflows or vanishes.
-    scale = power_of_two(max(float(np.abs(array).max()), *map(abs, ends or (0.0,))))
+    scale = power_of_two(max(float(np.abs(array).max()), *map(abs, ends), 0.0))
     scaled = array / scale
-    low, high = (float(scaled.min()), float(scaled.max())) if ends is None else (end / scale for end in ends)
-    added = 0.0 if ends is None else _ADDED
+    imaginary = [end / scale for end in ends]
+    added = _ADDED * len(imaginary)
     each = len(array) / groups  # the size of an imaginary cluster
-    n = len(array) + 2 * added * each
+    n = len(array) + added * each
     # Clamped, because a rounded sum divided by n can leave the range of the values by one bit.
-    mean = min(max((math.fsum(scaled) + added * each * (low + high)) / n, low), high)
+    low, high = (
+        min(float(scaled.min()), *imaginary, math.inf),
+        max(float(scaled.max()), *imaginary, -math.inf),
+    )
+    mean = min(max((math.fsum(scaled) + _ADDED * each * math.fsum(imaginary)) / n, low), high)
     if groups + added < 2:
         return MeanError(mean * scale, None, 0)
     residuals = np.subtract(scaled, mean, out=scaled)  # in place: of a million values each array is 8 MB
@@ -103,15 +119,15 @@ def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval |
         residuals = cluster_sums(residuals, codes)
     squares = np.multiply(residuals, residuals, out=residuals)
     squares /= 1 - (1 if sizes is None else sizes) / n
-    of_added = added * each * each * ((low - mean) ** 2 + (high - mean) ** 2) / (1 - each / n)
+    of_added = _ADDED * each * each * math.fsum([(end - mean) ** 2 for end in imaginary]) / (1 - each / n)
     stderr = math.sqrt((math.fsum(squares) + of_added) / n / n) * scale
     return MeanError(mean * scale, stderr, n - 1 if sizes is None else _bell_mccaffrey(sizes, each, added, n))
 
 
 def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: float) -> float:
-    """The degrees of freedom of CR2 for a mean over clusters of these sizes and imaginary ones at both ends."""
+    """Return the degrees of freedom of CR2 for a mean over clusters of these sizes and `added` imaginary ones."""
     kinds, counts = np.unique(sizes, return_counts=True)
-    shares, copies = np.append(kinds, each) / n, np.append(counts, 2 * added)
+    shares, copies = np.append(kinds, each) / n, np.append(counts, added)
     spread = shares * shares / (1 - shares)
     pairs = math.fsum(copies * spread) ** 2 - math.fsum(copies * spread * spread)
     return 1 / (math.fsum(copies * shares * shares) + pairs)
@@ -170,7 +186,7 @@ def bounded_interval(
             f"Values from {array.min():g} to {array.max():g} are not within {low:g} to {high:g}.",
             fix="Give the lowest and the highest possible value.",
         )
-    interval = t_interval(_mean_error(values, clusters, (low, high)), confidence=confidence)
+    interval = t_interval(bounded_error(values, (low, high), clusters), confidence=confidence)
     return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
 
 

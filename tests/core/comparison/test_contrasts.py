@@ -108,10 +108,12 @@ def test_items_of_a_cluster_count_once():
     alone = compared(baseline, candidate)
     four = np.arange(400) // 4
     row = compared(np.repeat(baseline, 4), np.repeat(candidate, 4), clusters=four)
-    assert (row.p_kind, row.n_clusters, alone.n_clusters) == ("cr2_t", 100, None)
+    assert (row.p_kind, row.n_clusters, alone.n_clusters) == ("mcnemar_clusters", 100, None)
     differences = candidate - baseline
     assert row.stderr == pytest.approx(scipy_stats.sem(differences), **near)
-    assert row.p_value == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, rel=1e-9)
+    # The variance of 400 independent items has the divisor 399, not 99; a little less of the effect is estimated.
+    assert row.interval == pytest.approx(alone.interval, abs=2e-4)
+    assert row.p_value == pytest.approx(alone.p_value, rel=0.02)
     assert compared(baseline, candidate, clusters=np.arange(100)) == alone
 
 
@@ -244,14 +246,48 @@ def test_systems_that_agree_on_all_are_not_called_equal():
     assert "equal values on 20 items, which does not say" in numbers.verdict_text
 
 
-def test_a_difference_that_is_the_same_everywhere_is_judged_by_its_signs():
-    row = compared([0.1, 0.2, 0.7, 0.4, 0.5, 0.6], [0.2, 0.3, 0.8, 0.5, 0.6, 0.7])
-    assert (row.p_kind, row.p_value, row.interval) == ("permutation", 2 * 0.5**6, None)
-    assert (row.verdict, row.verdict_text) == ("better", "B is better than A by 0.1.")
-    assert compared([1, 2], [2, 3]).verdict == "cannot_tell"
-    margin = compared([0.3] * 6, [0.3] * 6, options={"margin": 0.1}).equivalence
-    assert (margin.p_equivalent, margin.equivalent, margin.not_worse) == (0.5**6, True, True)
-    assert not compared([0.3] * 6, [0.1] * 6, options={"margin": 0.1}).equivalence.equivalent
+def test_equal_differences_without_a_range_tell_nothing():
+    before = np.array([0.1, 0.2, 0.7, 0.4, 0.5, 0.6])
+    for test in (None, "permutation", "wilcoxon", "bootstrap"):
+        row = compared(before, before + 0.001, options={"test": test})
+        assert (row.p_value, row.interval, row.verdict) == (None, None, "cannot_tell")
+    assert row.verdict_text == (
+        "Cannot tell whether B is better or worse than A: they differ alike on 6 items, which does not say how much "
+        "others vary."
+    )
+    for difference in (0, 0.001, -0.1):
+        row = compared(before, before + difference, options={"margin": 1e-6})
+        margin = row.equivalence
+        assert (margin.p_equivalent, margin.p_not_worse, margin.interval) == (None, None, None)
+        assert (margin.equivalent, margin.not_worse, row.verdict) == (False, False, "cannot_tell")
+
+
+def test_equal_differences_of_a_declared_range_have_an_interval():
+    before = np.array([0.1, 0.2, 0.7, 0.4, 0.5, 0.6])
+    known = {"ranges": {"accuracy": (0, 1)}, "options": {"margin": 1e-6}}
+    row = compared(before, before + 0.001, **known)
+    assert (row.interval_kind, row.p_kind, row.verdict) == ("bounded", "bounded_t", "cannot_tell")
+    assert row.interval[0] < -0.2 < 0.2 < row.interval[1]
+    assert row.equivalence.p_equivalent > 0.4
+    margin = compared(
+        np.tile(before, 50), np.tile(before, 50), ranges={"accuracy": (0, 1)}, options={"margin": 0.02}
+    )
+    assert margin.verdict == "equivalent"
+
+
+def test_few_deciding_items_are_named():
+    before = np.linspace(0.4, 0.9, 50)
+    after = before + np.where(np.arange(50) % 2, 0.02, -0.01)
+    after[[3, 20, 41]] = 0.0
+    row = compared(before, after, ranges={"accuracy": (0, 1)})
+    assert (row.n_deciding, row.verdict) == (3, "cannot_tell")
+    assert row.verdict_text.endswith(" 3 of 50 items decide this.")
+    assert compared(before, np.append(before[:-1], 0.1)).verdict_text.endswith(" 1 of 50 items decides this.")
+    spread = before + np.random.default_rng(3).normal(0.05, 0.1, 50)
+    assert compared(before, spread).n_deciding is None
+    assert compared(before, before).n_deciding is None
+    baseline, candidate = right_and_wrong(47, 3, 0, 0)
+    assert compared(baseline, candidate).n_deciding is None
 
 
 def test_wilcoxon_is_not_used_where_it_would_not_speak_of_means():

@@ -103,10 +103,17 @@ def test_means_over_tests_weigh_all_tests_alike():
     mean = rows.macro[0]
     assert mean.difference == pytest.approx((first.difference + second.difference) / 2)
     assert mean.stderr == pytest.approx(math.hypot(first.stderr, second.stderr) / 2)
-    half = scipy_stats.norm.ppf(0.975) * mean.stderr
+    dfs = [
+        (one.stderr**2 + two.stderr**2) ** 2 / ((one.stderr**4 + two.stderr**4) / 199)
+        for one, two in (rows.comparisons[:2], rows.comparisons[2:])
+    ]
+    half = scipy_stats.t.ppf(0.975, dfs[0]) * mean.stderr
     assert mean.interval == pytest.approx((mean.difference - half, mean.difference + half))
     assert (mean.direction, mean.value_range) == ("higher", (0, 1))
-    p_values = [2 * scipy_stats.norm.sf(abs(one.difference) / one.stderr) for one in rows.macro]
+    p_values = [
+        2 * scipy_stats.t.sf(abs(one.difference) / one.stderr, df)
+        for one, df in zip(rows.macro, dfs, strict=True)
+    ]
     assert [one.p_value for one in rows.macro] == pytest.approx(p_values, rel=1e-10)
     assert [one.verdict for one in rows.macro] == ["better", "cannot_tell"]
     assert str(rows).splitlines()[-2:] == [f"accuracy: {one.verdict_text}" for one in rows.macro]
@@ -156,6 +163,41 @@ def test_no_mean_is_taken_of_other_units_or_directions():
     all_right = items_of([1, 1, 1], [1, 1, 1], test="b")
     (mean,) = compare_pairs(runs_of(all_right, share), CompareOptions()).macro
     assert mean.value_range == (0, 1)
+
+
+def test_tests_that_share_prompts_tell_no_more_than_one_of_them():
+    before, after = np.repeat([0.0, 1, 1, 0], [5, 1, 20, 4]), np.repeat([1.0, 0, 1, 0], [5, 1, 20, 4])
+    prompts, others = np.arange(30), np.arange(100, 130)
+
+    def mean(*labels, tests=8):
+        items = [
+            items_of(before, after, test=f"same_{number}", ranges={"accuracy": (0, 1)}, **about)
+            for number, about in enumerate(labels * (tests // len(labels)))
+        ]
+        return compare_pairs(runs_of(*items), CompareOptions()).macro[0]
+
+    one = compare_pairs(runs_of(items_of(before, after)), CompareOptions()).comparisons[0]
+    for same in ({"questions": prompts}, {"origins": prompts}, {"questions": others, "origins": prompts}):
+        shared = mean(same)
+        assert (shared.difference, shared.stderr) == pytest.approx((one.difference, one.stderr))
+        assert shared.p_value == pytest.approx(2 * scipy_stats.t.sf(one.difference / one.stderr, 29))
+        assert shared.verdict == "cannot_tell"
+    for apart in ({}, {"questions": None}):
+        assert mean(apart).stderr == pytest.approx(one.stderr / math.sqrt(8))
+        assert mean(apart).verdict == "better"
+    pairs = mean({"questions": prompts}, {"questions": others})
+    assert pairs.stderr == pytest.approx(one.stderr / math.sqrt(2))
+    assert pairs.p_value == pytest.approx(2 * scipy_stats.t.sf(one.difference / pairs.stderr, 58))
+
+
+def test_tests_without_a_spread_that_share_prompts_have_one_error():
+    same = [
+        items_of([0, 1] * 20, [0, 1] * 20, test=test, questions=np.arange(40) + 40 * apart)
+        for apart, test in enumerate("ab")
+    ]
+    shared = [replace(items, questions=np.arange(40)) for items in same]
+    apart, together = (compare_pairs(runs_of(*items), CompareOptions()).macro[0] for items in (same, shared))
+    assert together.stderr == pytest.approx(apart.stderr * math.sqrt(2))
 
 
 # --- leaderboards -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy import stats as scipy_stats
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.results import Counts
@@ -23,7 +24,10 @@ def test_the_mean_is_over_tests_all_alike_and_its_error_is_made_of_theirs(record
     assert (found.tests, found.failed, found.mean.n) == (("a", "b"), 2, 40)
     assert found.mean.value == pytest.approx(0.7)
     assert found.mean.stderr == pytest.approx(math.hypot(0.04, 0.03) / 2)
-    assert found.mean.interval == pytest.approx((0.7 - 1.96 * 0.025, 0.7 + 1.96 * 0.025), abs=1e-4)
+    df = (0.04**2 + 0.03**2) ** 2 / (0.04**4 / 9 + 0.03**4 / 29)
+    half = scipy_stats.t.ppf(0.975, df) * 0.025
+    assert found.mean.interval == pytest.approx((0.7 - half, 0.7 + half), rel=1e-9)
+    assert found.mean.interval_kind == "t"
     assert found.mean.bounds == pytest.approx((0.6, 0.8))
 
 
@@ -66,3 +70,32 @@ def test_an_interval_ends_where_the_values_do(record):
     assert found.mean.interval[1] == 1.0
     (found,) = group_means([record.replaced(ranges={"accuracy": (0, None)}) for record in records])
     assert found.mean.interval[1] > 1.0
+
+
+@pytest.mark.parametrize(
+    ("known", "share"),
+    [
+        ({"prompts": 10}, 1),
+        ({"dependency_versions": {"questions": "d1"}}, 1),
+        ({}, 0),
+        ({"prompts": 10}, 0.5),
+    ],
+)
+def test_tests_that_share_items_have_errors_in_common(record, scored, known, share):
+    first = [scored(index) for index in range(10)]
+    others = [scored(index + 10 * (index >= 10 * share)) for index in range(10)]
+    records = [
+        of_group(record, test_uid=test, **known).with_items(lambda items=items: items)
+        for test, items in (("a", first), ("b", others))
+    ]
+    (found,) = group_means(records)
+    assert found.mean.stderr == pytest.approx(0.04 * math.sqrt((1 + share) / 2))
+
+
+def test_the_journal_of_a_run_says_what_its_tests_share(record, scored, folder):
+    run = folder(*[scored(index) for index in range(10)])
+    records = [of_group(record, test_uid=test, prompts=10).with_items(run.items, run.path) for test in "ab"]
+    assert next(group_means(records)).mean.stderr == pytest.approx(0.04)
+    with run.journal.open("a", encoding="utf-8") as journal:
+        journal.write("a line that is no item\n")
+    assert next(group_means(records)).mean.stderr == pytest.approx(0.04)

@@ -101,6 +101,9 @@ class PairedItems:
         before: the baseline's side.
         after: the candidate's side.
         clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
+        questions: (n,) hashes of the prompts; items of any tests with equal hashes are not independent. None if no SUT
+            was asked.
+        origins: (n,) hashes of the data set and the item's id in it; None if the run names no data.
         groups: (n,) the name of each item's group; None if no groups were asked for.
         ranges: for measurements with a known range their lowest and highest possible value; infinite at an open end.
         directions: which values are better, for measurements with a known direction.
@@ -114,6 +117,8 @@ class PairedItems:
     before: PairedSide
     after: PairedSide
     clusters: NDArray[np.int64] | None = None
+    questions: NDArray[np.int64] | None = None
+    origins: NDArray[np.int64] | None = None
     groups: Sequence[str] | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)

@@ -269,6 +269,8 @@ class _Pair:
             before=side(baseline, first),
             after=side(candidate, second),
             clusters=_clusters((baseline, first), (candidate, second)),
+            questions=None if baseline.questions is None else baseline.questions[first],
+            origins=None if baseline.origins is None else baseline.origins[first],
             groups=None if groups is None else [groups[place] for place in first.tolist()],
             ranges={named(name): bounds for name, bounds in _ranges(baseline, candidate).items()},
             directions={named(name): direction for name, direction in _directions(*records).items()},

@@ -204,6 +204,8 @@ class Side:
         failed: (n,) whether each item failed; it may have measurements all the same.
         targets: (n,) hashes of what each answer is judged by: the item's context.
         clusters: (n,) codes; items with equal codes are not independent. None if every item is its own cluster.
+        questions: (n,) hashes of the prompts with their options; None if no SUT was asked.
+        origins: (n,) hashes of the data set and the item's id in it; None if the record names no data.
         groups: (n,) the group of each item, "" where it has none; None without `group`.
     """
 
@@ -220,6 +222,8 @@ class Side:
         self._offsets = self._of_rows(offsets)
         self.failed = self._of_rows(columns.failed).astype(bool)
         self.targets = self._of_rows(columns.targets)
+        self.questions = self._of_rows(columns.questions) if len(columns.questions) else None
+        self.origins = self._origins()
         labels = [self._of_rows(column) for column in (columns.questions, columns.clusters) if len(column)]
         self.clusters = joined_clusters(
             *(labeling for labeling in labels if len(np.unique(labeling)) < len(labeling))
@@ -229,6 +233,14 @@ class Side:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def _origins(self) -> NDArray[np.int64] | None:
+        """Hashes of the data set, or else of the data that the test read, and the item's id."""
+        record = self.run.record
+        data = record.dataset.digest if record.dataset else tuple(sorted(record.dependency_versions.values()))
+        if not data:
+            return None
+        return np.fromiter((hash((data, key)) for key in self.keys("id").tolist()), np.int64, count=len(self))
 
     def keys(self, name: str) -> NDArray[np.int64]:
         """Hashes of what items can be paired by, (n,): see `ItemColumns.keys`."""

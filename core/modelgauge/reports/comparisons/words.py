@@ -12,13 +12,19 @@ VERDICTS: dict[Verdict, str] = {verdict: verdict.replace("_", " ") for verdict i
 
 METHODS = {
     "mcnemar_exact": "McNemar's exact test",
+    "mcnemar_clusters": "McNemar's test of the effective number of items",
     "t": "Student's t",
+    "bounded_t": "Student's t with imaginary items",
+    "bounded": "Student's t with imaginary items",
+    "cr2_bounded_t": "t with imaginary items and errors that allow for clusters (CR2)",
+    "cr2-bounded": "t with imaginary items and errors that allow for clusters (CR2)",
     "cr2_t": "t with errors that allow for clusters (CR2)",
     "cr2-t": "t with errors that allow for clusters (CR2)",
     "permutation": "permutation test",
     "wilcoxon": "Wilcoxon's signed-rank test",
     "bootstrap": "bootstrap",
     "tango": "Tango's score interval",
+    "tango-clusters": "Tango's score interval of the effective number of items",
     "bca": "bootstrap (BCa)",
 }
 """The methods of p values and intervals, in words."""

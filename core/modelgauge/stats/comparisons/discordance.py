@@ -12,7 +12,6 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import binomial_sf
 from modelgauge.stats.intervals import CONFIDENCE, Interval, halved, normal_quantile
-from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -22,14 +21,14 @@ class Discordance(NamedTuple):
     """The items that two systems disagree on.
 
     Args:
-        only_baseline: items that only the baseline got right.
-        only_candidate: items that only the candidate got right.
+        only_baseline: items that only the baseline got right; not whole if they are effective numbers of clusters.
+        only_candidate: items that only the candidate got right; see `only_baseline`.
         p_value: two-sided, of McNemar's exact test.
         p_mid: two-sided, of McNemar's mid-p test: less cautious, and its error rate may exceed its level a little.
     """
 
-    only_baseline: int
-    only_candidate: int
+    only_baseline: float
+    only_candidate: float
     p_value: float
     p_mid: float
 
@@ -59,7 +58,7 @@ def mcnemar_test(baseline: "ArrayLike", candidate: "ArrayLike") -> Discordance:
     return discordance_of(losses, wins)
 
 
-def discordance_of(only_baseline: int, only_candidate: int) -> Discordance:
+def discordance_of(only_baseline: float, only_candidate: float) -> Discordance:
     """McNemar's tests from the counts of items that only one system got right."""
     most, n = max(only_baseline, only_candidate), only_baseline + only_candidate
     tail, beyond = binomial_sf(most, n, 0.5), binomial_sf(most + 1, n, 0.5)
@@ -71,7 +70,7 @@ def discordance_of(only_baseline: int, only_candidate: int) -> Discordance:
 
 
 def tango_interval(
-    only_baseline: float, only_candidate: float, n: int, *, confidence: float = CONFIDENCE
+    only_baseline: float, only_candidate: float, n: float, *, confidence: float = CONFIDENCE
 ) -> Interval:
     """The score interval for the difference of two proportions over the same items.
 
@@ -81,8 +80,8 @@ def tango_interval(
 
     Args:
         only_baseline: items that only the baseline got right.
-        only_candidate: items that only the candidate got right; neither number needs to be whole.
-        n: all items, 1 or more.
+        only_candidate: items that only the candidate got right.
+        n: all items, 1 or more; no number needs to be whole.
         confidence: the share of such intervals that hold the true difference, between 0 and 1.
 
     Returns:
@@ -101,7 +100,7 @@ def tango_interval(
     return low, high
 
 
-def tango_statistic(only_baseline: float, only_candidate: float, n: int, difference: float) -> float:
+def tango_statistic(only_baseline: float, only_candidate: float, n: float, difference: float) -> float:
     """Tango's score statistic that two proportions over the same items differ by a given amount.
 
     Tango (1998), Statistics in Medicine 17:891-908: with b items that only the candidate got right, c that only the
@@ -120,9 +119,12 @@ def tango_statistic(only_baseline: float, only_candidate: float, n: int, differe
     Raises:
         InvalidDataError: the items are more than n or below 0.
     """
-    if not (min(only_baseline, only_candidate) >= 0 and n >= 1 and only_baseline + only_candidate <= n):
+    rounded = 1 + 1e-12  # of effective numbers
+    if not (
+        min(only_baseline, only_candidate) >= 0 and n * rounded >= max(1, only_baseline + only_candidate)
+    ):
         raise InvalidDataError(
-            f"{only_baseline} and {only_candidate} of {counted(n, 'item')} are not counts.",
+            f"{only_baseline} and {only_candidate} of {n:g} items are not counts.",
             fix="Give the items that only one system got right, and the number of all items.",
         )
     if difference < 0:  # the mirror image: its root is that of a sum, and exact

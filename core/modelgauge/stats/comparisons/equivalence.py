@@ -7,7 +7,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.comparisons.discordance import tango_interval, tango_statistic
+from modelgauge.stats.comparisons.discordance import tango_statistic
 from modelgauge.stats.comparisons.paired import differences_of
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import student_t_sf
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Equivalence(NamedTuple):
     """Whether a difference is smaller than a margin.
 
-    All but the margin is None if there is no standard error.
+    All but the margin is None if there is neither a standard error nor a known range.
 
     Args:
         margin: the difference that would matter, in units of the measurement.
@@ -54,7 +54,8 @@ def equivalence_test(
 
     Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15:657-680. Right and wrong answers are judged
     by Tango's score test (Tango 1998, who made it for this purpose), others by Student's t, clustered ones by CR2, as
-    in `paired_difference`, with the same assumptions.
+    in `paired_difference`, with the same assumptions. Where the range of other values is known, each one-sided test
+    has one and a half imaginary items that speak against what it is to show.
 
     Args:
         baseline: (n,) the baseline's values, n >= 1.
@@ -78,19 +79,22 @@ def equivalence_test(
         raise InvalidDataError(
             f"alpha={alpha} is not a level.", fix="Give a number above 0 and below 0.5: 0.05."
         )
-    confidence, stderr = 1 - 2 * alpha, differences.error.stderr
+    confidence = 1 - 2 * alpha
     if differences.counts is not None:
-        interval: Interval | None = tango_interval(*differences.counts, confidence=confidence)
+        interval = differences.interval(confidence)
         lower, higher = (
             NormalDist().cdf(-sign * tango_statistic(*differences.counts, -sign * margin)) for sign in (1, -1)
         )
-    elif not stderr:
+        return Equivalence(margin, interval, lower, higher, max(lower, higher))
+    # Where the range is known, imaginary items speak against what each of the tests is to show.
+    loss, gain = ([end] for end in differences.unseen) if differences.unseen is not None else ([], [])
+    errors = differences.with_unseen(*loss), differences.with_unseen(*gain)
+    ends = [t_interval(error, confidence=confidence) for error in errors]
+    if (not differences.error.stderr and differences.unseen is None) or ends[0] is None or ends[1] is None:
         return Equivalence(margin, None, None, None, None)
-    else:
-        interval = t_interval(differences.error, confidence=confidence)
-        lower, higher = (
-            student_t_sf((margin + sign * differences.error.mean) / stderr, differences.error.df)
-            for sign in (1, -1)
-        )
-    within = interval and differences.within_range(interval)
+    lower, higher = (
+        student_t_sf((margin + sign * error.mean) / (error.stderr or 0.0), error.df)
+        for sign, error in zip((1, -1), errors, strict=True)
+    )
+    within = differences.within_range((ends[0][0], ends[1][1]))
     return Equivalence(margin, within, lower, higher, max(lower, higher))

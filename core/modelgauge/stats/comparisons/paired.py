@@ -2,7 +2,7 @@
 
 Pairs take out what items have in common (some are harder for everyone), so that they tell far smaller
 differences than two separate intervals do (Miller 2024, "Adding Error Bars to Evals",
-https://arxiv.org/abs/2411.00640, on paired analysis). PairedDifferences are the candidate's value less the baseline's,
+https://arxiv.org/abs/2411.00640, on paired analysis). Differences are the candidate's value less the baseline's,
 everywhere. Rendering a comparison is not done here.
 """
 
@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.data.estimates import Estimate
+from modelgauge.stats.comparisons.designs import design_effect
 from modelgauge.stats.comparisons.discordance import Discordance, discordance_of, tango_interval
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.stats.distributions import student_t_sf
 from modelgauge.stats.intervals import (
+    CONFIDENCE,
     Interval,
     MeanError,
+    bounded_error,
     is_proportion,
     joined_clusters,
     mean_error,
@@ -33,21 +36,29 @@ if TYPE_CHECKING:
 _NOISE = 1e-14
 """Differences whose spread is this share of the values are equal: 0.3 - 0.2 and 0.2 - 0.1 differ by rounding."""
 
+_FEW = 9  # deciding items
+
 
 class PairedDifferences(NamedTuple):
     """Paired differences, made ready for intervals and tests.
 
     Args:
+        values: (n,) the differences.
         error: their mean and its error.
         codes: (n,) cluster codes; None if every item is its own cluster.
-        counts: (items that only the baseline got right, those that only the candidate did, all items) where Tango's
-            formulas fit: of right and wrong answers. Of clusters that are all alike, each counts once. Else None.
+        counts: (items that only the baseline got right, those that only the candidate did, all items) of right and
+            wrong answers, for Tango's formulas. Clusters of equal mean difference count once each, others by their
+            effective numbers of items, see `_effect_of_clusters`. None for other values.
+        unseen: the largest loss and the largest gain that an item could show which the sample lacks, see `_unseen`;
+            None where the range is not known, and for right and wrong answers.
         widest: how far two values can be apart; infinite where that is not known.
     """
 
+    values: "NDArray[np.float64]"
     error: MeanError
     codes: "NDArray[np.int64] | None"
-    counts: tuple[float, float, int] | None
+    counts: tuple[float, float, float] | None
+    unseen: Interval | None
     widest: float
 
     @property
@@ -55,14 +66,52 @@ class PairedDifferences(NamedTuple):
         return None if self.codes is None else int(self.codes.max()) + 1
 
     @property
+    def kinds(self) -> tuple[str, str]:
+        """The method of the interval, and the test."""
+        if self.counts is not None:
+            alike = self.codes is None or not self.error.stderr
+            return ("tango", "mcnemar_exact") if alike else ("tango-clusters", "mcnemar_clusters")
+        if self.unseen is not None:
+            return ("bounded", "bounded_t") if self.codes is None else ("cr2-bounded", "cr2_bounded_t")
+        return ("t", "t") if self.codes is None else ("cr2-t", "cr2_t")
+
+    @property
     def discordance(self) -> Discordance | None:
         """McNemar's tests; None if there are no counts. One system wins all clusters that are alike."""
         if self.counts is None:
             return None
         losses, wins, n = self.counts
-        if self.codes is not None:
+        if self.codes is not None and not self.error.stderr:
             losses, wins = n * (losses > wins), n * (wins > losses)
-        return discordance_of(int(losses), int(wins))
+        return discordance_of(losses, wins)
+
+    @property
+    def tested(self) -> MeanError:
+        """The mean and error that Student's t is applied to: with imaginary items where the range is known."""
+        return self.error if self.unseen is None else self.with_unseen(*self.unseen)
+
+    def with_unseen(self, *ends: float) -> MeanError:
+        """Return the mean and its error with imaginary items of these differences."""
+        return bounded_error(self.values, ends, self.codes)
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval | None:
+        """Return the interval of the mean difference, without the differences that cannot be."""
+        if self.counts is not None:
+            return self.within_range(tango_interval(*self.counts, confidence=confidence))
+        found = t_interval(self.tested, confidence=confidence)
+        return found and self.within_range(found)
+
+    def estimate(self, confidence: float = CONFIDENCE) -> Estimate:
+        """Return the mean difference with its standard error and interval."""
+        interval = self.interval(confidence)
+        return Estimate(
+            value=self.error.mean,
+            n=len(self.values),
+            stderr=self.error.stderr or None,
+            interval=interval,
+            interval_kind=interval and self.kinds[0],
+            n_clusters=self.n_clusters,
+        )
 
     def within_range(self, interval: Interval) -> Interval:
         """An interval without the differences that cannot be."""
@@ -81,9 +130,9 @@ class PairedDifference(NamedTuple):
         correlation: of the two systems' values over the items (Pearson's); None if one system's are all equal.
         mde: the smallest true difference that such a comparison finds 4 times in 5, at the 5 % level; None where
             the standard error is not known.
-        p_value: two-sided, that the true difference is 0; None for a single pair, and where all differences are
-            equal and not 0 (the t test cannot judge that, the sign-flip test can).
-        p_kind: the test: "mcnemar_exact", "t" or "cr2_t"; None if there is no p value.
+        p_value: two-sided, that the true difference is 0; None where the range is not known, for a single pair, and
+            where all differences are equal and not 0.
+        p_kind: the test, see `paired_difference`; None if there is no p value.
         p_mid: McNemar's mid-p value; None for other tests.
     """
 
@@ -104,57 +153,50 @@ def paired_difference(
     *,
     clusters: "Labels | None" = None,
     declared: Interval | None = None,
+    confidence: float = CONFIDENCE,
 ) -> PairedDifference:
     """The difference of two means over the same items, with its standard error, interval and p value.
 
     | values | interval | test (`p_kind`) |
     | --- | --- | --- |
     | right and wrong: only 0 and 1, and both of them, or (0, 1) is declared | `tango_interval` | mcnemar_exact |
+    | right and wrong, clustered | `tango_interval` of the effective number of items | mcnemar_clusters |
     | right and wrong, the same mean difference in all clusters | `tango_interval` of the clusters | mcnemar_exact |
-    | others | Student's t; none where all differences are equal | t |
-    | others, clustered | Student's t with CR2 (`mean_error`); none if all have the same mean | cr2_t |
+    | numbers of a declared range | Student's t with imaginary items | bounded_t |
+    | the same, clustered | the same, with CR2 over the clusters | cr2_bounded_t |
+    | other numbers | Student's t; none where all differences are equal | t |
+    | other numbers, clustered | Student's t with CR2 (`mean_error`); none if all have the same mean | cr2_t |
 
-    The standard error has the divisor n - 1. All this is about questions like these: it assumes that the items (or
-    the clusters) are a random sample of them, and Student's t that the mean difference is about normal.
+    The effective number of items is that of all items divided by the design effect of the clusters. Imaginary items
+    represent losses and gains that a small sample may not have shown yet: docs/reference/comparisons.md. The standard
+    error is that of the items alone, with the divisor n - 1. All this is about questions like these: it assumes that
+    the items (or the clusters) are a random sample of them, and Student's t that the mean difference is about normal.
 
     Args:
         baseline: (n,) the baseline's values, n >= 1.
         candidate: (n,) the candidate's values, of the same items in the same order.
         clusters: (n,) labels of items that are not independent; see `intervals.mean_error`.
         declared: the lowest and the highest possible value, where they are known.
+        confidence: the share of such intervals that hold the true difference, between 0 and 1.
 
     Raises:
-        InvalidDataError: the shapes differ, there are no values, or some value or difference is not finite.
+        InvalidDataError: the shapes differ, there are no values, some value or difference is not finite, or the
+            confidence is outside its range.
     """
     before, after = aligned(baseline, candidate, clusters)
     differences = differences_of(before, after, clusters, declared)
-    discordance = differences.discordance
-    if differences.counts is not None and discordance is not None:
-        kind, p_kind = "tango", "mcnemar_exact"
-        interval: Interval | None = tango_interval(*differences.counts)
-        p_value: float | None = discordance.p_value
-    else:
-        kind, p_kind = ("t", "t") if differences.codes is None else ("cr2-t", "cr2_t")
-        interval, p_value = t_interval(differences.error), _t_test(differences.error)
+    discordance, stderr = differences.discordance, differences.error.stderr or None
+    p_value = _t_test(differences.tested) if discordance is None else discordance.p_value
     first, second = mean_error(before, differences.codes), mean_error(after, differences.codes)
-    stderr = differences.error.stderr or None
-    estimate = Estimate(
-        value=differences.error.mean,
-        n=len(before),
-        stderr=stderr,
-        interval=interval and differences.within_range(interval),
-        interval_kind=interval and kind,
-        n_clusters=differences.n_clusters,
-    )
     return PairedDifference(
         first.mean,
         second.mean,
-        estimate,
+        differences.estimate(confidence),
         math.hypot(first.stderr or 0.0, second.stderr or 0.0) or None,
         correlation(before, after),
-        stderr and detectable_difference(stderr),
+        stderr and detectable_difference(differences.tested.stderr or stderr),
         p_value,
-        None if p_value is None else p_kind,
+        None if p_value is None else differences.kinds[1],
         discordance and discordance.p_mid,
     )
 
@@ -166,19 +208,79 @@ def differences_of(
     declared: Interval | None,
 ) -> PairedDifferences:
     """The paired differences of aligned values; for the arguments see `paired_difference`."""
-    codes = joined_clusters(clusters)
-    error = mean_error(after - before, codes)
+    codes, values = joined_clusters(clusters), after - before
+    error = mean_error(values, codes)
     largest = max(float(np.abs(before).max()), float(np.abs(after).max()))
     if error.stderr and error.stderr * math.sqrt(len(before)) < _NOISE * largest:
         error = error._replace(stderr=0.0)
-    counts = None
-    binary = is_proportion(np.concatenate([before, after]), declared)
-    if binary and (codes is None or not error.stderr):
-        n = len(before) if codes is None else int(codes.max()) + 1
-        share = n / len(before)  # 1, or what makes each cluster count once
-        counts = float((before > after).sum()) * share, float((before < after).sum()) * share, n
-    low, high = (0.0, 1.0) if binary else declared or (-math.inf, math.inf)
-    return PairedDifferences(error, codes, counts, high - low)
+    if is_proportion(np.concatenate([before, after]), declared):
+        return PairedDifferences(values, error, codes, _counts(values, codes, error), None, 1.0)
+    low, high = declared or (-math.inf, math.inf)
+    unseen = _unseen(before, after, low, high) if 0 < high - low < math.inf else None
+    return PairedDifferences(values, error, codes, None, unseen, high - low)
+
+
+def _counts(
+    values: "NDArray[np.float64]", codes: "NDArray[np.int64] | None", error: MeanError
+) -> tuple[float, float, float]:
+    """Count what Tango's formulas need, for `PairedDifferences.counts`."""
+    if codes is None:
+        share = 1.0
+    elif error.stderr:
+        share = 1 / _effect_of_clusters(values, codes, error.stderr)
+    else:  # each cluster counts once
+        share = (int(codes.max()) + 1) / len(values)
+    return float((values < 0).sum()) * share, float((values > 0).sum()) * share, len(values) * share
+
+
+def _effect_of_clusters(values: "NDArray[np.float64]", codes: "NDArray[np.int64]", stderr: float) -> float:
+    """Return by how much clusters multiply the variance of the mean: a design effect.
+
+    It is estimated as CR2's variance divided by that of independent items. Few clusters with a difference estimate it
+    badly, so it is averaged with the design effect of clusters whose items are all alike, which weighs as much as one
+    such cluster; and it is at least 1, and at most that. Chosen by simulation: docs/reference/comparisons.md.
+    """
+    most = design_effect(np.bincount(codes), 1.0)
+    differing, alone = len(np.unique(codes[values != 0.0])), mean_error(values).stderr
+    found = (stderr / alone) ** 2 if alone else most
+    return min(max(1.0, (differing * found + most) / (differing + 1)), most)
+
+
+def _unseen(before: "NDArray[np.float64]", after: "NDArray[np.float64]", low: float, high: float) -> Interval:
+    """Return the loss and the gain, as root mean squares, of items on which one system has the worst or best value.
+
+    A loss is that of a candidate at `low` where the baseline is as seen, or of a baseline at `high` where the
+    candidate is as seen, whichever is larger; a gain is the reverse.
+    """
+
+    def size(distances: "NDArray[np.float64]") -> float:
+        return (high - low) * math.sqrt(float(np.mean((distances / (high - low)) ** 2)))
+
+    return -max(size(before - low), size(high - after)), max(size(after - low), size(high - before))
+
+
+def deciding_items(baseline: "ArrayLike", candidate: "ArrayLike") -> int | None:
+    """Return how few items decide a difference; None if they are not few.
+
+    It is the smallest number of items without which the difference would vanish or change its sign. These are few if
+    there are fewer than 10, at most a tenth of all items, and they make up half of all differences of their sign. A
+    sample of other items could then easily show another difference.
+
+    Args:
+        baseline: (n,) the baseline's values, n >= 1.
+        candidate: (n,) the candidate's values, of the same items in the same order.
+
+    Raises:
+        InvalidDataError: see `paired_difference`.
+    """
+    before, after = aligned(baseline, candidate)
+    differences = after - before
+    total = math.fsum(differences)
+    largest_first = np.sort(math.copysign(1.0, total) * differences)[::-1]
+    sums = np.cumsum(largest_first)
+    number = 1 + int(np.argmax(sums >= abs(total) * (1 - 1e-9)))
+    few = number <= min(_FEW, len(differences) / 10)
+    return number if total and few and 2 * sums[number - 1] >= sums.max() else None
 
 
 def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:
