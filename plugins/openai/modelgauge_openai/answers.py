@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from modelgauge import Retry, SUTCompletion
 from modelgauge.errors import EmptyAnswerError
 from modelgauge_openai.address import PATH
+from modelgauge_openai.blocking import block_in, block_in_choice
 from modelgauge_openai.errors import (
     LATER,
     OTHER_PROTOCOL,
@@ -62,6 +63,8 @@ def check_answer(
         EmptyAnswerError: no text, though the answer ended, and no token of output.
         InvalidResponseError: content without a text that is understood.
     """
+    if block_in(response) is not None:
+        return
     choices = response.choices
     if not choices:
         raise _without_choices(url, response)
@@ -85,17 +88,19 @@ def check_answer(
 
 
 def _lacks_logprobs(completion: SUTCompletion) -> bool:
-    return bool(completion.text) and completion.top_logprobs is None and "refusal" not in completion.metadata
+    has_own_text = bool(completion.text) and "refusal" not in completion.metadata and not completion.blocked
+    return has_own_text and completion.top_logprobs is None
 
 
 def _is_empty(completion: SUTCompletion) -> bool:
     """Return whether a completion ended by itself and holds nothing."""
-    held = completion.text or completion.reasoning or completion.tool_calls
-    return not held and completion.finish_reason in (None, "", "stop")
+    return completion.is_empty and not completion.reasoning and completion.finish_reason in (None, "", "stop")
 
 
 def _check_choice(url: str, choice: Choice) -> None:
     """Refuse a completion that broke off, or that has no message though no content filter withheld it."""
+    if block_in_choice(choice) is not None:
+        return
     error = (choice.model_extra or {}).get("error")  # OpenRouter's
     if error:
         raise reported(url, error)
@@ -103,7 +108,7 @@ def _check_choice(url: str, choice: Choice) -> None:
         raise ChatError(
             f"{url} broke off: the reason why a completion ended is 'error'.", fix=LATER, verdict=Retry()
         )
-    if choice.message is None and choice.finish_reason != "content_filter":
+    if choice.message is None:
         is_null = "message" in choice.model_fields_set
         raise ChatError(
             f"{url} answered with a choice without a message: {shortened(choice.model_dump_json(), 100)}.",

@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json
 from modelgauge import SUTCompletion, SUTResponse, TokenProbability, ToolCall, TopTokens, Usage
 from modelgauge.errors import InvalidResponseError
 from modelgauge_openai import protocol
+from modelgauge_openai.blocking import Metadata, block_in, block_in_choice
 from modelgauge_openai.reply import COST_HEADERS, Reply
 from modelgauge_openai.streaming import read_stream
 
@@ -60,18 +61,26 @@ class Reading:
             return None
 
 
-def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTResponse:
+def sut_response(response: protocol.ChatResponse, prices: Prices | None, asked: int = 1) -> SUTResponse:
     """Return all completions of a response, and what they cost.
 
     Fields that are not understood are left out, and named in the completions; those of the usage in the first.
+
+    Args:
+        response: as the server sent it.
+        prices: of tokens, where they are known.
+        asked: the number of completions that were asked for, and that are blocked where a response has none.
 
     Raises:
         InvalidResponseError: a message has a content without a text that is understood.
     """
     of_all = Reading()
     usage = usage_of(response, prices, of_all)
-    readings = [of_all, *(Reading() for _ in response.choices or ())]
-    completions = [_completion(*each) for each in zip(response.choices or (), readings, strict=False)]
+    block = block_in(response)
+    choices = response.choices or ([protocol.Choice()] * asked if block is not None else [])
+    readings = [of_all, *(Reading() for _ in choices)]
+    blocks = [block_in_choice(choice) if block is None else block for choice in choices]
+    completions = [_completion(*each) for each in zip(choices, readings, blocks, strict=False)]
     return SUTResponse(completions=completions, usage=usage)
 
 
@@ -158,14 +167,14 @@ def _reported_cost(
     return next((dollars for dollars in (cost, *in_headers) if dollars is not None), None)
 
 
-def _completion(choice: protocol.Choice, reading: Reading) -> SUTCompletion:
+def _completion(choice: protocol.Choice, reading: Reading, block: Metadata | None) -> SUTCompletion:
     message = choice.message if isinstance(choice.message, protocol.Answer) else None
     message = message or protocol.Answer(content=choice.message)
     refusal = reading.field("refusal", message.refusal, _text)
     calls = reading.field("tool_calls", message.tool_calls, _list) or ()
     tool_calls = tuple(filter(None, (reading.field("tool_calls", call, _tool_call) for call in calls)))
     content, unknown = text_of(message.content)
-    if unknown and not (content or refusal or tool_calls):
+    if unknown and not (content or refusal or tool_calls or block is not None):
         raise _without_text(unknown[0])
     if unknown:
         reading.left_out.append("content")
@@ -174,7 +183,8 @@ def _completion(choice: protocol.Choice, reading: Reading) -> SUTCompletion:
     fields: dict[str, Any] = {
         "finish_reason": finish_reason,
         "top_logprobs": reading.field("logprobs", choice.logprobs, _top_logprobs),
-        "metadata": {"refusal": refusal} if refusal else {},
+        "metadata": ({"refusal": refusal} if refusal else {}) | (block or {}),
+        "blocked": block is not None,
     }
     if reasoning is not None:
         fields["reasoning"] = reasoning

@@ -24,10 +24,12 @@ from modelgauge import (
 from modelgauge.errors import CallError, InvalidOptionError
 from modelgauge_openai.address import OFFICIAL, chat_url, is_official
 from modelgauge_openai.answers import check_answer
+from modelgauge_openai.blocking import blocked_reply
 from modelgauge_openai.connection import Connection, checked_headers
 from modelgauge_openai.errors import ChatError, name_models
 from modelgauge_openai.key import OpenAIKey, key_to_send
 from modelgauge_openai.protocol import ChatRequest, ChatResponse
+from modelgauge_openai.reply import Reply
 from modelgauge_openai.request import MaxTokensField, RequestMaker
 from modelgauge_openai.response import Prices, costs_in, sut_response, usage_of
 from modelgauge_openai.sending import Sending
@@ -175,9 +177,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         reply = response = None
         try:
             reply = await self._connection.post(to_json(sent))
-            if reply.status != 200:
-                raise self._connection.refusal(reply)
-            response = self._sending.response(self._connection.url, reply)
+            response = self._response(reply)
             check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         except CallError as error:
             read = response or (reply and costs_in(reply))  # what is refused is paid all the same
@@ -189,10 +189,25 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             raise
         return response
 
+    def _response(self, reply: Reply) -> ChatResponse:
+        """Return a reply as a response, also if the service reports a block as an error.
+
+        Raises:
+            ChatError: it is another error, or no response.
+        """
+        try:
+            if reply.status != 200:
+                raise self._connection.refusal(reply)
+            return self._sending.response(self._connection.url, reply)
+        except ChatError:
+            blocked = blocked_reply(reply)
+            if blocked is None:
+                raise
+            return blocked
+
     def translate_response(self, request: ChatRequest, response: ChatResponse) -> SUTResponse:
         """Each choice as a completion, and the usage of all together."""
-        del request
-        return sut_response(response, self._prices)
+        return sut_response(response, self._prices, request.get("n", 1))
 
     def expected_cost(self, request: ChatRequest) -> float | None:
         """The most that a request is likely to cost, where prices are given and the answer's length is bounded.

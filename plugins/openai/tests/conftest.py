@@ -1,11 +1,15 @@
 """A server of the protocol on this machine, no key in the environment, and a test to run."""
 
+import json
 import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from chat_server import ThreadedChatServer
 
-from modelgauge import PromptResponseTest, TestItem, TextPrompt
+from modelgauge import PromptResponseTest, TestItem, TextPrompt, run_test
 from modelgauge_openai.sut import OpenAIChat
 
 
@@ -56,3 +60,53 @@ class Prompts(PromptResponseTest):
 def asking():
     """Makes a test of prompts."""
     return lambda *prompts: Prompts("prompts", list(prompts))
+
+
+@contextmanager
+def serving(body, status=200, content_type="application/json"):
+    """A server that gives every question the same reply; yields its URL and the list of the requests."""
+    asked = []
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture
+def serve():
+    """`with serve(body, …) as (url, asked)`: a server that gives every question the same reply."""
+    return serving
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """No time passes between attempts."""
+    monkeypatch.setattr("modelgauge.engine.calls.retries.Backoff.wait", lambda *_: 0.0)
+
+
+@pytest.fixture
+def ask(asking):
+    """Makes the record of one question to a server that gives a reply, and the number of its requests."""
+
+    def ask(body, status=200, content_type="application/json", prompt="Q?", more="", **options):
+        with serving(body, status, content_type) as (url, asked):
+            record = run_test(asking(prompt), f"openai/m?base_url={url}{more}", **options)
+            return record, len(asked)
+
+    return ask

@@ -1,14 +1,13 @@
 """Replies with oddities of servers in the field, by whole runs: text decides, and what is paid counts."""
 
 import json
-import threading
 from collections.abc import Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from modelgauge import SUTOptions, TextPrompt, run_test
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 PARIS = {"role": "assistant", "content": "Paris."}
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
@@ -17,49 +16,6 @@ USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 def chat(message=PARIS, usage=USAGE, **choice):
     choice = {"index": 0, "message": message, "finish_reason": "stop", **choice}
     return {"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}
-
-
-@contextmanager
-def serve(body, status=200, content_type="application/json"):
-    """A server that gives every question the same reply; yields its URL and the list of the requests."""
-    asked = []
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1", asked
-        finally:
-            server.shutdown()
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr("modelgauge.engine.calls.retries.Backoff.wait", lambda *_: 0.0)
-
-
-@pytest.fixture
-def ask(asking):
-    """`ask(body, …)`: the record of one question, and how many requests it took."""
-
-    def ask(body, status=200, content_type="application/json", prompt="Q?", more="", **options):
-        with serve(body, status, content_type) as (url, asked):
-            record = run_test(asking(prompt), f"openai/m?base_url={url}{more}", **options)
-            return record, len(asked)
-
-    return ask
 
 
 def completion(record):
@@ -109,7 +65,7 @@ def test_log_probabilities_that_were_asked_for_and_are_not_understood_are_missin
     assert (requests, record.spent.tokens) == (1, 10)
 
 
-def test_answers_with_unknown_fields_are_read_from_the_cache_as_they_came(asking):
+def test_answers_with_unknown_fields_are_read_from_the_cache_as_they_came(asking, serve):
     with serve(chat({**PARIS, "tool_calls": {}}, usage=[])) as (url, asked):
         first, second = (run_test(asking("Q?"), f"openai/m?base_url={url}") for _ in range(2))
     assert len(asked) == 1
@@ -195,7 +151,7 @@ def test_part_without_text_is_left_out_beside_texts(ask):
         [3],
     ],
 )
-def test_content_that_is_not_understood_is_no_empty_answer(content, asking):
+def test_content_that_is_not_understood_is_no_empty_answer(content, asking, serve):
     with serve(chat({"content": content})) as (url, asked):
         first, second = (run_test(asking("Q?"), f"openai/m?base_url={url}") for _ in range(2))
     [failed] = second.test_item_exceptions
@@ -210,7 +166,7 @@ NOTHING = {"prompt_tokens": 5, "completion_tokens": 0}
 
 @pytest.mark.parametrize("content", ["", None, [], [{"type": "text", "text": ""}]])
 @pytest.mark.parametrize("reason", ["stop", "", None])
-def test_empty_text_without_a_token_is_retried_and_never_kept(content, reason, asking):
+def test_empty_text_without_a_token_is_retried_and_never_kept(content, reason, asking, serve):
     with serve(chat({"content": content, "reasoning_content": ""}, NOTHING, finish_reason=reason)) as (
         url,
         asked,

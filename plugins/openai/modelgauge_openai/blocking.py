@@ -1,0 +1,120 @@
+"""Answers that a content filter of the service withheld, whole or in part, in the forms in which services say so."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from modelgauge_openai.protocol import ChatResponse, Choice, received
+from modelgauge_openai.reply import Reply
+from modelgauge_openai.streaming import read_stream
+
+_REASONS = frozenset(  # why a completion ended, in small letters
+    {"content_filter", "content_filtered", "guardrail_intervened"}  # OpenAI, Azure; Bedrock
+    | {"safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety"}  # Google
+    | {"sensitive", "error_toxic"}  # Zhipu, Cohere
+)
+_CODES = frozenset(  # of errors, in small letters
+    {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}  # Azure, OpenAI
+    | {"moderation_blocked", "guardrail_intervened"}  # OpenAI, Bedrock
+    | {"data_inspection_failed", "datainspectionfailed"}  # Alibaba
+)
+_WORDS = re.compile(  # of errors without such a code; the services stand in the tests
+    "ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy|GUARDRAIL_INTERVENED"
+    "|DataInspectionFailed|may contain inappropriate content|content exists risk|flagged as potentially violating"
+    "|violates? (our )?usage guidelines|violat(ed|es|ing|ion of) ([a-z-]+ ){0,4}(guardrail|moderation|safety) polic"
+    """|['"]code['"]: ?['"]content_filter['"]""",
+    re.IGNORECASE,
+)
+_CODE_FIELDS = ("code", "type", "status", "action")
+_WRAPPINGS = (
+    *("error", "message", "detail", "innererror", "inner_error", "provider_specific_fields", "metadata"),
+    *("prompt_feedback", "promptFeedback"),
+)
+"""Fields of an error or a response that hold what the service says of it."""
+
+Metadata = dict[str, Any]
+"""What a service says of a block: `categories` and a `message`, each if there is one."""
+
+
+def blocked_reply(reply: Reply) -> ChatResponse | None:
+    """Return a reply that reports a block as an error, as a response; None if it reports something else."""
+    body: Any = None
+    if reply.is_stream(asked=False):
+        body = read_stream(reply.text).response
+    else:
+        with suppress(ValueError, RecursionError):
+            body = json.loads(reply.text, strict=False)
+    first = body[0] if isinstance(body, list) and body else body
+    with suppress(ValidationError):
+        response = received(json.dumps(first), reply.costs)
+        return None if block_in(response) is None else response
+    return None
+
+
+def block_in(response: ChatResponse) -> Metadata | None:
+    """Return what a response says of a block of all its completions; None if it speaks of none."""
+    held = response.model_extra or {}
+    return block_in_error(held.get("error") or (None if response.choices else held))
+
+
+def block_in_choice(choice: Choice) -> Metadata | None:
+    """Return what a choice says of a block; None if it speaks of none."""
+    held = choice.model_extra or {}
+    found = block_in_error(held.get("error"))
+    if found is not None:
+        return found
+    categories = [*_filtered(held)]
+    is_named = _name(str(choice.finish_reason).partition(":")[0]) in _REASONS
+    return _metadata(categories) if categories or is_named else None
+
+
+def block_in_error(error: Any) -> Metadata | None:
+    """Return what an error says of a block; None if it speaks of none."""
+    parts = [*_parts(error)]
+    objects = [part for part in parts if isinstance(part, dict)]
+    texts = [part for part in parts if isinstance(part, str)]
+    categories = [*_filtered(error), *(reason for part in objects for reason in _reasons(part))]
+    is_named = any(_name(part.get(field)) in _CODES for part in objects for field in _CODE_FIELDS)
+    if categories or is_named or any(map(_WORDS.search, texts)):
+        return _metadata(categories, texts)
+    return None
+
+
+def _name(code: Any) -> str:
+    return str(code).strip().lower().replace("-", "_")
+
+
+def _parts(error: Any, depth: int = 4) -> Iterator[Any]:
+    """Yield an error and what it wraps: objects, and the texts of its messages."""
+    yield error
+    if isinstance(error, dict) and depth:
+        for name in _WRAPPINGS:
+            if isinstance(error.get(name), str | dict):
+                yield from _parts(error[name], depth - 1)
+
+
+def _reasons(part: dict[str, Any]) -> list[Any]:
+    """Return the reasons of a block in OpenRouter's moderation, or in Google's feedback to a prompt."""
+    if "flagged_input" in part:
+        reasons = part.get("reasons")
+        return reasons if isinstance(reasons, list) and reasons else ["flagged"]
+    return [part[name] for name in ("block_reason", "blockReason") if isinstance(part.get(name), str)]
+
+
+def _filtered(held: Any) -> Iterator[str]:
+    """Yield the categories that a filter found, as Azure names them."""
+    for name, part in (
+        held.items() if isinstance(held, dict) else enumerate(held if isinstance(held, list) else ())
+    ):
+        if isinstance(name, str) and isinstance(part, dict) and part.get("filtered") is True:
+            yield name
+        yield from _filtered(part)
+
+
+def _metadata(categories: list[Any], texts: list[str] | None = None) -> Metadata:
+    names = sorted(set(map(str, categories)))
+    return {**({"categories": names} if names else {}), **({"message": texts[0]} if texts else {})}
