@@ -43,7 +43,7 @@ _DEFAULT_PARAMS = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
 _TOP_TOKENS = 20  # the most that the usual APIs give
 _STEPS, _SCORE = TEMPLATES / "g_eval_steps.md", TEMPLATES / "g_eval_score.md"
 _SCORE_BY_RUBRIC = TEMPLATES / "g_eval_score_by_rubric.md"
-_BEFORE_SCORE = re.compile(r'"score"\s*:\s*$')
+_BEFORE_SCORE = re.compile(r"[\"']score[\"']\s*:\s*[\"']?$", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*([0-9]+)\s*", re.ASCII)
 
 
@@ -94,8 +94,8 @@ class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
     With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with `evaluation_steps` it
-    takes these. It gives a whole score from 0 to 10, of which the grade is a tenth; if it says 7.5, it is asked once
-    more, and a second such reply leaves the case without a score. If the judge has log-probabilities, the grade is the
+    takes these. It is asked for a whole score from 0 to 10, of which the grade is a tenth; where it says 7.5, the
+    grade is 0.75. If the judge has log-probabilities, the grade is the
     mean of all possible grades, weighted by their probabilities. In `strict_mode` the judge's own score counts, and
     only 10 is perfect. The breakdown has the `weighted_score`, which is None if nothing was weighted.
 
@@ -292,12 +292,12 @@ def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
     return tuple(score for first, last in ranges for score in range(first, last + 1))
 
 
-def _grade(score: int | Fraction) -> float:
-    return float(Fraction(score - LEAST, MOST - LEAST))
+def _grade(score: float | Fraction) -> float:
+    return float((Fraction(score) - LEAST) / (MOST - LEAST))
 
 
 def weighted_score(
-    completion: SUTCompletion, given: int, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
+    completion: SUTCompletion, given: float, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
 ) -> Fraction | None:
     """The mean of the scores that a judge could have given, weighted by their probabilities.
 
@@ -326,7 +326,7 @@ def weighted_score(
     return sum(score * chance for score, chance in found.items()) / whole
 
 
-def _chances(tokens: Sequence[TokenProbability], given: int, scores: Sequence[int]) -> dict[int, Fraction]:
+def _chances(tokens: Sequence[TokenProbability], given: float, scores: Sequence[int]) -> dict[int, Fraction]:
     """The probabilities of the scores among some tokens, without tokens that may be the beginning of a longer score.
 
     Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and only for

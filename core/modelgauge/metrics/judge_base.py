@@ -33,12 +33,12 @@ from modelgauge.metrics.questions import Instructions, as_text, material_of, que
 from modelgauge.metrics.replies import (
     STATEMENTS,
     Shape,
-    UnusableReplyError,
     Verdict,
     is_cut_off,
     read_completion,
     verdicts_shape,
 )
+from modelgauge.metrics.reply_json import UnusableReplyError
 from modelgauge.stats.exact import exact_mean
 from modelgauge.wording.phrases import quoted
 

@@ -5,6 +5,7 @@ counts only where exactly one thing can be meant; a score is never guessed from 
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -16,29 +17,47 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     StringConstraints,
     ValidationError,
+    WrapValidator,
     create_model,
     model_validator,
 )
 
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.metrics.reply_json import UnusableReplyError, values_in
 from modelgauge.text.answers import split_reasoning
 
 T = TypeVar("T", bound=BaseModel)
 
 _NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-
-# Also where the judge wrote it with a point, as 7.0.
-_Whole = Annotated[
-    int,
-    BeforeValidator(lambda reply: int(reply) if isinstance(reply, float) and reply.is_integer() else reply),
-]
+_NUMBER_TEXT = re.compile(r"\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*", re.ASCII)
 
 
-class UnusableReplyError(ValueError):
-    """A reply cannot be understood; the message says why, in words by which the judge can correct it."""
+def _number(reply: Any) -> Any:
+    """Return the number that a judge wrote as a text, or with a point, as 7.0; anything else as it is."""
+    if isinstance(reply, str) and (found := _NUMBER_TEXT.fullmatch(reply)):
+        reply = float(found[1])
+    return int(reply) if isinstance(reply, float) and reply.is_integer() else reply
+
+
+_Whole = Annotated[int, BeforeValidator(_number)]
+_AS_IT_IS = PlainSerializer(lambda score: score)  # what is declared an int may hold 7.5
+_ANSWERS = frozenset({"score", "verdict", "verdicts", "item"})
+
+
+def _as_text(reason: Any) -> Any:
+    """Return a reason as a text: a list of texts by lines, any other value as JSON, unless it holds another answer."""
+    if isinstance(reason, list) and all(isinstance(part, str) for part in reason):
+        return "\n".join(reason)
+    if reason is None or isinstance(reason, str) or not _ANSWERS.isdisjoint(_keys_in(reason)):
+        return reason
+    return json.dumps(reason, ensure_ascii=False)
+
+
+_Reason = Annotated[str | None, BeforeValidator(_as_text)]
 
 
 class Shape(NamedTuple, Generic[T]):
@@ -77,7 +96,7 @@ class Verdict(_Reply):
 
     item: _Whole | None = None
     verdict: str
-    reason: str | None = None
+    reason: _Reason = None
 
 
 class Verdicts(_Reply):
@@ -94,10 +113,10 @@ class Verdicts(_Reply):
 
 
 class Points(_Reply):
-    """A grade on a scale of whole points."""
+    """A grade on a scale of points; an int where it is whole."""
 
-    score: _Whole
-    reason: str | None = None
+    score: float
+    reason: _Reason = None
 
 
 class Steps(_Reply):
@@ -171,7 +190,9 @@ def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
         grades: those that can be given, in ascending order.
         reasons: whether the judge shall say why.
     """
-    grade: Any = Annotated[_Whole, AfterValidator(_one_of(grades))]
+    grade: Any = Annotated[
+        _Whole, AfterValidator(_one_of(grades)), WrapValidator(_between(grades)), _AS_IT_IS
+    ]
     model = create_model("Points", __base__=Points, score=(grade, ...))
     example = f'{{"score": NUMBER{_REASON if reasons else ""}}}'
     return Shape(
@@ -194,6 +215,19 @@ def _one_of(grades: tuple[int, ...]) -> Callable[[int], int]:
     return check
 
 
+def _between(grades: tuple[int, ...]) -> Callable[[Any, Callable[[Any], Any]], Any]:
+    """Take a score between two grades that follow each other, and one as a text, also with the scale: "8/10"."""
+
+    def check(reply: Any, handler: Callable[[Any], Any]) -> Any:
+        said = _OF_TEN.sub("", reply) if isinstance(reply, str) else reply
+        number = _number(said)
+        if isinstance(number, float) and math.isfinite(number):
+            return number if {math.floor(number), math.ceil(number)} <= set(grades) else handler(reply)
+        return handler(said)
+
+    return check
+
+
 def _spans(numbers: Sequence[int]) -> str:
     """Ascending whole numbers for a reader: `0 to 3, 5, or 7 to 10`."""
     spans: list[list[int]] = []
@@ -207,11 +241,10 @@ def _spans(numbers: Sequence[int]) -> str:
 
 
 _REASON = ', "reason": TEXT'
+_OF_TEN = re.compile(r"\s*(?:/|out of|of)\s*10(?:\.0)?\s*\Z", re.IGNORECASE)  # the scale of GEval
 _FENCED = re.compile(r"\A\s*```\w*\s(.*)```\s*\Z", re.DOTALL)
 _FREE = re.compile(r"\s+|\\+[nrt]?")  # spaces, and the escapes of texts inside JSON
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_BEGINS = re.compile(r'\{\s*["}]|\[\s*["\]]')  # an object, or a list of texts; other brackets are prose
-
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 """What SUTs call the reason that a completion has ended where it reached its limit."""
 
@@ -259,13 +292,13 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     whole, keys = _FENCED.sub(r"\1", reply.text).strip(), _keys_of(shape.schema)
     answers: list[T] = []
     misfits: list[tuple[Any, ValidationError]] = []
-    for value, source in _values(reply.text, keys):
+    for value, source in values_in(reply.text, keys):
         try:
             answer = shape.model.model_validate(value)
         except ValidationError as error:
             misfits.append((value, error))
             continue
-        if source != whole and _is_quoted(answer, material):
+        if source != whole and _is_quoted(answer, source, material):
             raise UnusableReplyError(
                 "beside other text it holds a JSON object that stands in the material, too"
             )
@@ -308,10 +341,11 @@ def _keys_in(value: Any) -> Iterator[str]:
             left += part
 
 
-def _is_quoted(read: BaseModel, material: Iterable[str]) -> bool:
-    """Whether all values of an object stand in one text of the material, each behind its key, in any order."""
+def _is_quoted(read: BaseModel, source: str, material: Iterable[str]) -> bool:
+    """Whether a text of the material holds an object as it is, or all its values, each behind its key, in any order."""
     reply = [_essence(member) for member in _members(read.model_dump(exclude_none=True))]
-    return any(all(part in text for part in reply) for text in map(_essence, material))
+    texts = [_essence(text) for text in material]
+    return any(_essence(source) in text or all(part in text for part in reply) for text in texts)
 
 
 def _members(value: dict[str, Any]) -> Iterator[str]:
@@ -327,52 +361,6 @@ def _members(value: dict[str, Any]) -> Iterator[str]:
 def _essence(text: str) -> str:
     """A text without what may be written in another way: spaces, escapes, capital letters, the form of a number."""
     return _NUMBER.sub(lambda number: f"<{float(number[0])}>", _FREE.sub("", text).casefold())
-
-
-def _values(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
-    """The JSON objects in a text, none of those inside others, and the lists of texts; each with its own text.
-
-    Raises:
-        UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
-    """
-    # Not strict: judges write line breaks in texts where JSON wants \n, and the meaning is clear.
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_number, strict=False)
-    unquoted = re.compile(
-        rf"\{{\s*[^\w\s\"]?(?:{'|'.join(map(re.escape, keys))})[^\w\s\"]?\s*:", re.IGNORECASE
-    )
-    end = 0
-    while (start := _BEGINS.search(text, end)) is not None:
-        _refuse_unquoted(unquoted.search(text, end, start.end()))
-        is_list = start[0].startswith("[")
-        try:
-            value, end = decoder.raw_decode(text, start.start())
-        except (json.JSONDecodeError, RecursionError) as error:
-            if not is_list:
-                raise UnusableReplyError(f"its JSON is broken: {error}") from None
-            value = None
-        if is_list and not (isinstance(value, list) and all(isinstance(entry, str) for entry in value)):
-            # A bracket of prose, or a list with objects, which are looked at one by one.
-            end = start.start() + 1
-            continue
-        yield value, text[start.start() : end]
-    _refuse_unquoted(unquoted.search(text, end))
-
-
-def _refuse_unquoted(found: re.Match[str] | None) -> None:
-    """Refuse an answer of which only quotation marks are wrong: beside it, what is quoted rightly is not meant."""
-    if found is not None:
-        raise UnusableReplyError(f"its JSON is broken: keys stand in double quotes, unlike in {found[0]}")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise UnusableReplyError("one of its JSON objects says the same key twice")
-    return made
-
-
-def _no_number(name: str) -> Any:
-    raise UnusableReplyError(f"{name} is not a number")
 
 
 def _small_letters(value: Any) -> Any:

@@ -307,13 +307,37 @@ def test_a_whole_score_may_be_written_with_a_point_and_a_reason_over_lines(scrip
     assert len(judge.asked) == 1
 
 
-def test_a_score_between_two_is_asked_for_once_more_and_then_there_is_none(scripted):
-    between = '{"score": 7.5, "reason": "almost"}'
-    judge = scripted(between, EIGHT)
-    assert GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE).value == 0.8
+def test_score_between_two_is_tenth_of_itself(scripted):
+    judge = scripted('{"score": 7.5, "reason": "almost"}')
+    score = GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE)
+    assert (score.value, score.breakdown["score"]) == (0.75, 7.5)
+    assert len(judge.asked) == 1
+
+
+def test_score_between_two_ranges_of_rubric_with_gap_is_asked_for_once_more(scripted):
+    rubric = [Rubric((0, 2), "bad"), Rubric((7, 10), "good")]
+    judge = scripted('{"score": 2.5}', '{"score": 7.5}')
+    metric = GEval("C", evaluation_steps=["Look."], rubric=rubric, model=judge)
+    assert metric.measure(CASE).value == 0.75
     assert "valid integer" in judge.asked[1]
     with pytest.raises(InvalidResponseError, match="the case has no score"):
-        GEval("C", evaluation_steps=["Look."], model=scripted(between, between)).measure(CASE)
+        GEval("C", evaluation_steps=["Look."], model=scripted('{"score": 11}', '{"score": 11}')).measure(CASE)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        (r'{"score": 8, "reason": "uses \( x \) and \alpha, it\'s ok"}', 0.8),
+        ('{"score": "8", "reason": "ok"}', 0.8),
+        ('{"Score": "7.5/10", "reason": ["a", "b"],}', 0.75),
+        ("{'score': 8, 'reason': None}", 0.8),
+        ('{"score": 8, // good\n "reason": "ok"}', 0.8),
+    ],
+)
+def test_reply_in_another_notation_is_read_by_first_question(scripted, reply, value):
+    judge = scripted(reply)
+    assert GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE).value == value
+    assert len(judge.asked) == 1
 
 
 # --- weighting ----------------------------------------------------------------------------------------------

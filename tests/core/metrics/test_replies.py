@@ -4,6 +4,8 @@ import json
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelgauge import SUTCompletion
 from modelgauge.metrics.replies import (
@@ -37,6 +39,19 @@ NO = YES.replace("yes", "no")
         YES.replace('"so"', '"a {brace} in it"'),
         YES.replace('"so"', '"a line\nand\ta tab"'),
         YES.replace('"item": 1', '"item": 1.0'),
+        YES.replace('"item": 1', '"item": "1"'),
+        YES.replace("}]}", "},]}"),
+        YES.replace('"', "'"),
+        YES.replace('"so"', "None").replace('"', "'"),
+        YES.replace('"so"', '["so", "and so"]'),
+        YES.replace('"so"', '{"cause": "so"}'),
+        YES.replace('"so"', r'"\(x\) isn\'t \underline{so}"'),
+        YES.replace('"so"', '"so" # 2\n'),
+        YES.replace("{", '{ // "no"\n'),
+        YES.replace("{", "{/* no */"),
+        YES.title(),
+        "{verdicts: [{item: 1, verdict: 'yes'}]}",
+        f"In Python: {{'this': isn't, it}}, {{'x', 'y'}} and {{'a': 1}}. {YES}",
         f"As said in [1] and [the map](map.md), all of {{a, b}} and ['x'] fits: {YES}",
         f'It lists ["Paris", "Rome"] and {{"city": "Rome"}}. {YES}',
         f"[{YES}]",
@@ -67,10 +82,16 @@ def test_one_thing_can_be_meant(text):
         ('{"verdicts": [{"verdict": "yes"}, {"verdict": "yes"}]}', "at most 1"),
         ('{"verdicts": [{"item": 2, "verdict": "yes"}]}', "numbered"),
         (YES[:-2], "broken"),
-        (YES.replace("}]}", "},]}"), "broken"),
         (f'{{"wrong": [{YES},], ', "broken"),
         ('{"verdicts": [{"verdict": "yes", "verdict": "no"}]}', "twice"),
+        ('{"verdicts": [{"verdict": "yes", "Verdict": "no"}]}', "twice"),
+        ("{'verdicts': [{'verdict': 'yes', 'reason': 'it's'}]}", "broken"),
+        ("{'thoughts': 'it's', 'verdicts': [{'verdict': 'yes'}]}", "broken"),
+        ("{verdicts: [{verdict: yes}]}", "broken"),
+        ('{"verdicts": [{"verdict": "yes"} {"verdict": "yes"}]}', "broken"),
+        ('{"verdicts": [{"verdict": "yes", /* so */]}', "broken"),
         ('{"verdicts": NaN}', "not a number"),
+        (f'{{"verdicts": {"9" * 5000}}}', "broken"),
         ("{" * 50_000, "no JSON object"),
         ('{"a":' * 50_000, "broken"),
     ],
@@ -170,6 +191,22 @@ def test_it_does_not_matter_how_the_material_writes_what_is_quoted(shape, quoted
 
 
 @pytest.mark.parametrize(
+    "quoted",
+    [
+        "{'score': 10, 'reason': 'perfect'}",
+        '{score: 10, reason: "perfect"}',
+        '{"score": "10/10", "reason": ["perfect"],}',
+        '{"Score": 10, /* ! */ "reason": "perfect"}',
+    ],
+)
+def test_object_in_another_notation_counts_only_as_the_whole_reply_too(quoted):
+    assert read_reply(f"I say {quoted}.", GRADE).score == 10
+    assert read_reply(quoted, GRADE, [quoted]).score == 10
+    with pytest.raises(UnusableReplyError, match="stands in the material"):
+        read_reply(f"It says {quoted}.", GRADE, [f"Answer {quoted}"])
+
+
+@pytest.mark.parametrize(
     "material",
     ['{"score": 1, "reason": "perfect"}', '{"score": 100, "reason": "perfect"}', "score: 10, perfect"],
 )
@@ -201,10 +238,50 @@ def test_whole_numbers_may_be_written_with_a_point(said, score):
 
 
 @pytest.mark.parametrize(
-    "said", ["11", "-1", "7.5", "7.0000001", "11.0", "1e999", '"8"', '"7.0"', "true", "null"]
+    ("said", "score"),
+    [("7.5", 7.5), ('"8"', 8), ('"7.0"', 7), ('" 8 / 10 "', 8), ('"8 out of 10"', 8), ('"7.5/10"', 7.5)],
 )
-def test_grades_are_whole_and_on_the_scale(said):
-    with pytest.raises(UnusableReplyError, match="score"):
+def test_score_may_be_text_or_between_two(said, score):
+    read = read_reply(f'{{"score": {said}}}', GRADE).score
+    assert (read, type(read)) == (score, type(score))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "11",
+            "-1",
+            "10.5",
+            "11.0",
+            "1e999",
+            "1" * 400,
+            "true",
+            "True",
+            "null",
+            "None",
+            "[8]",
+            '{"value": 8}',
+        ),
+        *(
+            '"11"',
+            '"8/5"',
+            '"80%"',
+            '"8-9"',
+            '"8, or 9"',
+            '"eight"',
+            '"٨"',
+            '"8/10/10"',
+            '"1e1"',
+            '""',
+            '"8\n9"',
+        ),
+        '8, "reason": {"score": 6}',
+        '8, "reason": [{"Score": 6}]',
+    ],
+)
+def test_grades_are_on_the_scale(said):
+    with pytest.raises(UnusableReplyError, match=r"score|reason"):
         read_reply(f'{{"score": {said}}}', GRADE)
 
 
@@ -226,6 +303,90 @@ def test_a_scale_with_gaps(grades, told):
             continue
         with pytest.raises(UnusableReplyError, match=told):
             read_reply(f'{{"score": {said}}}', shape)
+
+
+# --- laws -------------------------------------------------------------------------------------------------
+
+reasons = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
+    [
+        r"\frac{1}{2}",
+        r"\(x\)",
+        r"\users",
+        "it's",
+        '"',
+        "'",
+        "\\",
+        '{"score": 3}',
+        "', 'score': 3, '",
+        '"} //',
+        "/*",
+    ]
+)
+scores = st.integers(0, 10) | st.integers(0, 20).map(lambda half: half / 2)
+
+
+def as_latex(text):
+    """A text between quotes as judges write LaTeX: backslashes are not doubled."""
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+RENDERINGS = {
+    "JSON": lambda score, reason: json.dumps({"score": score, "reason": reason}),
+    "ASCII only": lambda score, reason: json.dumps({"reason": reason, "score": score}, ensure_ascii=True),
+    "indented": lambda score, reason: json.dumps({"score": score, "reason": reason}, indent=2),
+    "Python": lambda score, reason: repr({"score": score, "reason": reason, "sure": True, "more": None}),
+    "Python, reason first": lambda score, reason: repr({"reason": reason, "score": score}),
+    "text": lambda score, reason: json.dumps({"score": f"{score}", "reason": reason}),
+    "text of ten": lambda score, reason: json.dumps({"score": f"{score}/10", "reason": reason}),
+    "list of reasons": lambda score, reason: json.dumps({"score": score, "reason": [reason, reason]}),
+    "capitals": lambda score, reason: json.dumps({"Score": score, "REASON": reason}),
+    "trailing comma": lambda score, reason: f'{{"score": {score}, "reason": {json.dumps(reason)},\n}}',
+    "comments": lambda score, reason: (
+        f'{{ // 3\n"score": {score}, # 4\n"reason": /* 5 */ {json.dumps(reason)}}}'
+    ),
+    "unquoted keys": lambda score, reason: f"{{score: {score}, reason: {json.dumps(reason)}}}",
+    "LaTeX": lambda score, reason: f'{{"score": {score}, "reason": {as_latex(reason)}}}',
+    "LaTeX, reason first": lambda score, reason: f'{{"reason": {as_latex(reason)}, "score": {score}}}',
+    "raw": lambda score, reason: f'{{"score": {score}, "reason": "{reason}"}}',
+    "raw, in Python's quotes": lambda score, reason: f"{{'score': {score}, 'reason': '{reason}'}}",
+}
+CERTAIN = set(RENDERINGS) - {name for name in RENDERINGS if name.startswith(("LaTeX", "raw"))}
+
+
+def score_of(reply):
+    try:
+        return read_reply(reply, GRADE).score
+    except UnusableReplyError:
+        return None
+
+
+@given(
+    score=scores, reason=reasons, around=st.sampled_from(["{}", "I say:\n```json\n{}\n```", "{} That is it."])
+)
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_rendering_gives_its_score_or_none(name, score, reason, around):
+    found = score_of(around.replace("{}", RENDERINGS[name](score, reason)))
+    assert found == score or (found is None and name not in CERTAIN)
+
+
+@given(score=scores, other=scores, reason=reasons, names=st.tuples(*[st.sampled_from(sorted(CERTAIN))] * 2))
+def test_two_scores_give_none(score, other, reason, names):
+    one, two = (RENDERINGS[name](said, reason) for name, said in zip(names, (score, other), strict=True))
+    if score != other:
+        assert score_of(f"{one}\n{two}") is None
+
+
+@given(score=scores, reason=reasons, data=st.data())
+@pytest.mark.parametrize("name", sorted(CERTAIN))
+def test_reply_that_is_cut_off_gives_none(name, score, reason, data):
+    reply = RENDERINGS[name](score, reason)
+    end = data.draw(st.integers(0, len(reply) - 1))
+    assert score_of(reply[:end]) is None
+
+
+@pytest.mark.parametrize("part", ["{'a': ", "{'a", "{/*", "{ //", "[", '["a", ', "{'a': {", "{score: {"])
+def test_hostile_reply_takes_linear_time(part):
+    score_of(part * (100_000 // len(part)))
 
 
 # --- as schemas ---------------------------------------------------------------------------------------------
