@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
-from modelgauge.comparison.families import adjusted, leaderboards
+from modelgauge.comparison.families import adjusted
+from modelgauge.comparison.leaderboards import leaderboards
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -109,16 +110,16 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
     rows = [contrast(items, name, options) for items, name in pairs]
-    rows, means, family = adjusted(rows, pairs)
-    verdicts = FamilyVerdicts(runs.baseline.label, family, options.alpha)
+    family = adjusted(rows, pairs)
+    verdicts = FamilyVerdicts(runs.baseline.label, len(family.p_values), options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
-        family=family,
-        comparisons=tuple(verdicts.of(row) for row in rows),
-        macro=tuple(map(verdicts.of_mean, means)),
-        leaderboard=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
+        family=len(family.p_values),
+        comparisons=tuple(map(verdicts.of, family.rows)),
+        macro=tuple(map(verdicts.of_mean, family.means)),
+        leaderboard=tuple(leaderboards(pairs, family, runs.baseline.label, options)),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )

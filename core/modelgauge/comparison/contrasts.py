@@ -30,7 +30,7 @@ from modelgauge.stats.comparisons.paired import (
     differences_of,
     paired_difference,
 )
-from modelgauge.stats.intervals import is_proportion, joined_clusters
+from modelgauge.stats.intervals import CONFIDENCE, is_proportion, joined_clusters
 
 
 class _Values(NamedTuple):
@@ -91,8 +91,10 @@ class _Values(NamedTuple):
             return None
         return deciding_items(self.before, self.after)
 
-    def paired_difference(self) -> PairedDifference:
-        return paired_difference(self.before, self.after, clusters=self.clusters, declared=self.declared)
+    def paired_difference(self, confidence: float = CONFIDENCE) -> PairedDifference:
+        return paired_difference(
+            self.before, self.after, clusters=self.clusters, declared=self.declared, confidence=confidence
+        )
 
 
 def contrast(items: PairedItems, name: str, options: CompareOptions) -> MeasurementComparison:
@@ -213,9 +215,26 @@ def _p_if_worst(every: _Values, direction: Direction | None, options: CompareOpt
     return found.p_value if loss > 0 else None
 
 
-def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
+def pair_difference(
+    items: PairedItems, name: str, options: CompareOptions, confidence: float
+) -> PairedDifference | None:
+    """Return the difference of a measurement over the items that both systems have a value of; None if none has both.
+
+    Args:
+        items: of two systems.
+        name: of the measurement.
+        options: how p values are computed.
+        confidence: of the interval, between 0 and 1.
+    """
+    before, after = items.before.values[name], items.after.values[name]
+    scored = ~(np.isnan(before) | np.isnan(after))
+    every = _Values(before, after, items.clusters, _declared_range(items, name, scored))
+    return _difference(every.at(scored), options, confidence) if scored.any() else None
+
+
+def _difference(values: _Values, options: CompareOptions, confidence: float = CONFIDENCE) -> PairedDifference:
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
-    found = values.paired_difference()
+    found = values.paired_difference(confidence)
     if found.difference.interval is None:  # without one, no p value says what is so of other items
         return found
     if options.test == "permutation":
@@ -225,7 +244,13 @@ def _difference(values: _Values, options: CompareOptions) -> PairedDifference:
         p_value = wilcoxon_test(values.before, values.after)
         return found._replace(p_value=p_value, p_kind="wilcoxon", p_mid=None)
     if options.test == "bootstrap":
-        drawn = bootstrap_difference(values.before, values.after, clusters=values.clusters, seed=options.seed)
+        drawn = bootstrap_difference(
+            values.before,
+            values.after,
+            clusters=values.clusters,
+            seed=options.seed,
+            confidence=confidence,
+        )
         if drawn.interval is not None:
             difference = found.difference.replaced(interval=drawn.interval, interval_kind="bca")
             return found._replace(

@@ -234,17 +234,22 @@ class RankedSystem(Frozen):
 
     Args:
         system: its label.
-        value: its mean over the items that all systems have.
+        value: its mean over its items that the baseline's run has too.
+        n: how many items that is over; None in comparisons of older versions.
         ranks: (best, worst) rank that it may have, 1 for the best.
     """
 
     system: Text
     value: FiniteFloat
+    n: Count | None = None
     ranks: tuple[Count, Count]
 
 
 class LeaderboardTable(Frozen):
     """Three systems or more, each compared with each on one measurement of one test.
+
+    Two systems are compared on the items that both have. A candidate and the baseline are told apart where the verdict
+    does so, two candidates by the same test.
 
     Args:
         test: the test (or data set).
@@ -253,8 +258,8 @@ class LeaderboardTable(Frozen):
         direction: which values are better; None if the runs do not say: then the highest value is first.
         systems: best first.
         groups: the labels of indistinguishable systems, best first; a system may be in several.
-        intervals: for each pair (first, second, low, high): the interval of first less second; all hold together with
-            confidence 1 - alpha.
+        intervals: for each pair (first, second, low, high): the interval of first less second, with the confidence
+            1 - alpha / m of m p values that are shown together; all hold together with confidence 1 - alpha.
     """
 
     test: Text

@@ -1,5 +1,6 @@
 """Several comparisons at once: adjusted p values, means over tests, leaderboards."""
 
+import itertools
 import math
 import time
 from dataclasses import replace
@@ -13,7 +14,6 @@ from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, gsm8k_of, items_of,
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.errors import RecordError, UnknownNameError
-from modelgauge.stats import compare_systems
 
 generator = np.random.default_rng(7)
 
@@ -203,7 +203,7 @@ def test_tests_without_a_spread_that_share_prompts_have_one_error():
 # --- leaderboards -------------------------------------------------------------------------------------------
 
 
-def test_three_systems_are_ranked_on_the_items_that_all_have():
+def test_three_systems_are_ranked_pair_by_pair():
     baseline, second, third = (generator.normal(shift, 1, 60) for shift in (0, 0.1, 2))
     second[4] = math.nan
     shuffled = generator.permutation(60)[:50]
@@ -211,25 +211,69 @@ def test_three_systems_are_ranked_on_the_items_that_all_have():
         items_of(baseline, second, label="B"),
         items_of(baseline[shuffled], third[shuffled], label="C", before={"places": shuffled}),
     ]
-    (table,) = compare_pairs(runs_of(*items), CompareOptions(seed=3)).leaderboard
-    common = np.setdiff1d(shuffled, [4])
-    values = np.stack([baseline, second, third], axis=1)[common]
-    expected = compare_systems(values, seed=3)
-    assert (table.n, table.direction) == (len(common), "higher")
-    order = np.argsort(-values.mean(axis=0))
-    assert [system.system for system in table.systems] == ["ABC"[place] for place in order]
-    assert [system.value for system in table.systems] == pytest.approx(values.mean(axis=0)[order])
-    assert [system.ranks for system in table.systems] == [
-        tuple(expected.ranks[place].tolist()) for place in order
-    ]
-    assert table.groups == tuple(tuple("ABC"[place] for place in group) for group in expected.groups)
+    found = compare_pairs(runs_of(*items), CompareOptions(seed=3))
+    (table,) = found.leaderboard
+    assert (table.n, table.direction) == (len(np.setdiff1d(shuffled, [4])), "higher")
+    values = dict(zip("ABC", (baseline, np.delete(second, 4), third[shuffled]), strict=True))
+    assert [system.system for system in table.systems] == sorted(values, key=lambda one: -values[one].mean())
+    for system in table.systems:
+        own = values[system.system]
+        assert (system.value, system.n) == (pytest.approx(own.mean()), len(own))
+        assert system.ranks == ((1, 1) if system.system == "C" else (2, 3))
+    assert {frozenset(group) for group in table.groups} == {frozenset("C"), frozenset("AB")}
+    apart = dict(zip("ABC", (baseline, second, np.full(60, math.nan)), strict=True))
+    apart["C"][shuffled] = third[shuffled]
     for first, other, low, high in table.intervals:
-        above, below = "ABC".index(first), "ABC".index(other)
-        difference = values[:, above].mean() - values[:, below].mean()
-        assert low < difference < high
-        assert difference >= 0
-        assert (low, high) == (expected.low[below, above], expected.high[below, above])
+        differences = apart[first] - apart[other]
+        expected = scipy_stats.ttest_1samp(differences[~np.isnan(differences)], 0)
+        # Of two comparisons with the baseline and one pair of candidates.
+        assert (low, high) == pytest.approx(tuple(expected.confidence_interval(1 - 0.05 / 3)))
     assert len(table.intervals) == 3
+
+
+def test_the_leaderboard_tells_apart_what_the_verdicts_tell_apart():
+    differing = {"verdicts": 0, "candidates": 0}
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        ease = draw.normal(0, 1, (60, 1))
+        right_or_wrong = (ease + draw.normal(0, 1, (60, 4)) + [0, 0.3, 0.6, 0.7] > 0) * 1.0
+        items = [
+            items_of(right_or_wrong[:, 0], right_or_wrong[:, place], label=label)
+            for place, label in enumerate("BCD", start=1)
+        ]
+        found = compare_pairs(runs_of(*items), CompareOptions())
+        (table,) = found.leaderboard
+        together = {frozenset(pair) for group in table.groups for pair in itertools.combinations(group, 2)}
+        for row in found.comparisons:
+            is_finding = row.verdict in ("better", "worse")
+            differing["verdicts"] += is_finding
+            assert is_finding == (frozenset(("A", row.candidate)) not in together)
+        differing["candidates"] += sum(frozenset(pair) not in together for pair in ("BC", "BD", "CD"))
+    assert differing["verdicts"] > 5
+    assert differing["candidates"] > 0
+
+
+def test_a_system_that_failed_takes_no_items_from_the_ranks_of_others():
+    draw = np.random.default_rng(1)
+    scores = draw.normal(0, 1, (80, 1)) + draw.normal(0, 0.5, (80, 3)) + [0, 1, 2]
+    scores = np.column_stack([scores, np.where(np.arange(80) < 3, 0.0, math.nan)])
+
+    def board(*labels):
+        columns = dict(zip("ABCD", scores.T, strict=True))
+        items = [items_of(columns["A"], columns[label], label=label) for label in labels]
+        return compare_pairs(runs_of(*items), CompareOptions()).leaderboard[0]
+
+    alone, beside = board(*"BC"), board(*"BCD")
+    assert [(system.system, system.ranks) for system in alone.systems] == [
+        ("C", (1, 1)),
+        ("B", (2, 2)),
+        ("A", (3, 3)),
+    ]
+    ranks = {system.system: system.ranks for system in beside.systems}
+    assert ranks == {"C": (1, 2), "B": (2, 3), "A": (3, 4), "D": (1, 4)}
+    assert (beside.n, {system.system: system.n for system in beside.systems}) == (
+        3, {"A": 80, "B": 80, "C": 80, "D": 3},
+    )  # fmt: skip
 
 
 def test_lower_is_better_ranks_the_other_way():
@@ -256,7 +300,7 @@ def test_what_cannot_be_ranked_has_no_leaderboard():
     failed = items_of([0, 1, 1], [math.nan] * 3, label="D")
     (table,) = compare_pairs(runs_of(*pair, failed), CompareOptions()).leaderboard
     assert {system.system for system in table.systems} == {"A", "B", "C"}
-    assert len(table.intervals) == 2  # B and C are alike on each item
+    assert len(table.intervals) == 3
 
 
 # --- names, notes, time -------------------------------------------------------------------------------------

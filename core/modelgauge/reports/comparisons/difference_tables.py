@@ -220,6 +220,14 @@ def ranks(system: RankedSystem) -> str:
     return f"{best}" if best == worst else f"{best} to {worst}"
 
 
+def leaderboard_items(board: LeaderboardTable) -> str:
+    """The number of items that a leaderboard is about."""
+    numbers = [board.n if system.n is None else system.n for system in board.systems]
+    if min(numbers) == max(numbers) == board.n:
+        return f"{counted(board.n, 'item')} that all systems have"
+    return f"{min(numbers):,} to {counted(max(numbers), 'item')} of each system, compared in pairs"
+
+
 def leaderboard_rows(board: LeaderboardTable) -> Iterator[tuple[str, str, str, str]]:
     """For each system its ranks, label and value, and the letters of its groups of two or more.
 

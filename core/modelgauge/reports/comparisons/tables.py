@@ -11,12 +11,12 @@ from modelgauge.reports.comparisons.difference_tables import (
     DifferenceLine,
     DifferenceTable,
     difference_tables,
+    leaderboard_items,
     leaderboard_rows,
     ranks,
 )
 from modelgauge.reports.comparisons.words import VERDICTS
 from modelgauge.reports.layout import Page, cells, one_line
-from modelgauge.wording.phrases import counted
 
 _MOST_OF_A_LINE = 500
 _MANY = 12  # rows, from which on each must do with one line
@@ -207,9 +207,7 @@ def add_leaderboards(comparison: Comparison, page: Page) -> None:
         _add_ranks(comparison, page)
         return
     for board in comparison.leaderboard:
-        page.add(
-            f"{board.test}, {board.measurement}: {counted(board.n, 'item')} that all systems have", "bold"
-        )
+        page.add(f"{board.test}, {board.measurement}: {leaderboard_items(board)}", "bold")
         columns = map(list, zip(*leaderboard_rows(board), strict=True))
         _add(list(zip(("rank", "System", "value", "not told apart"), columns, strict=True)), page)
 

@@ -12,6 +12,7 @@ from modelgauge.reports.comparisons.difference_tables import (
     DifferenceLine,
     DifferenceTable,
     difference_tables,
+    leaderboard_items,
     leaderboard_rows,
     ranks,
 )
@@ -212,7 +213,7 @@ def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
     return {
         "test": board.test,
         "measurement": board.measurement,
-        "n": f"{board.n:,}",
+        "items": leaderboard_items(board),
         "overlap": any(len(group) > 1 for group in board.groups),
         "rows": [dict(zip(names, row, strict=True)) for row in leaderboard_rows(board)],
     }

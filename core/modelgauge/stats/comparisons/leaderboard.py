@@ -1,6 +1,7 @@
 """Several systems on the same items: which differ, which ranks each may have, which are indistinguishable."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def compare_systems(
         differences + half,
         np.where(tellable, p_values, np.nan),
         ranks,
-        _groups(better | better.T, order.tolist()),
+        groups_of(better | better.T, order.tolist()),
     )
 
 
@@ -195,8 +196,15 @@ def _step_down(
     return better
 
 
-def _groups(separate: "NDArray[np.bool_]", order: list[int]) -> tuple[tuple[int, ...], ...]:
-    """The largest groups without a separate pair: each group is split by each pair, and parts of others left out."""
+def groups_of(separate: "NDArray[np.bool_]", order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the largest groups without a separate pair (Piepho 2004).
+
+    Each group is split by each pair, and parts of others left out.
+
+    Args:
+        separate: (m, m) which systems are told apart; symmetric.
+        order: the systems, best first.
+    """
     groups = [frozenset(order)]
     for one, other in np.argwhere(np.triu(separate)).tolist():
         together = {group for group in groups if {one, other} <= group}

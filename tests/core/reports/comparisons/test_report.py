@@ -244,6 +244,17 @@ def test_a_leaderboard_shows_ranges_of_ranks_and_who_cannot_be_told_apart():
     ]
 
 
+def test_a_leaderboard_of_systems_that_failed_says_how_many_items_each_has():
+    systems = [
+        RankedSystem(system="B", value=0.6, n=50, ranks=(1, 2)),
+        RankedSystem(system="A", value=0.5, n=8, ranks=(1, 2)),
+    ]
+    board = LeaderboardTable(test="gsm8k", measurement="accuracy", n=8, systems=systems, groups=[("B", "A")])
+    assert "gsm8k, accuracy: 8 to 50 items of each system, compared in pairs" in lines_of(
+        comparison(row(), leaderboard=[board])
+    )
+
+
 def test_items_that_lack_a_value_are_counted_by_where_they_lack_it():
     lacking = row(
         n_only_baseline=3,
