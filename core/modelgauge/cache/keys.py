@@ -45,6 +45,12 @@ class KeyMaker:
     def __init__(self, role: str, identity: Any) -> None:
         self._head = f"[{KEY_SCHEMA},{canonical_json(role)},{canonical_json(identity)},"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyMaker) and self._head == other._head
+
+    def __hash__(self) -> int:
+        return hash(self._head)
+
     def key(self, request: Any, repeat: int = 0) -> Key:
         """The key of a native request as it is sent; repeats of a request have keys of their own.
 

@@ -293,6 +293,12 @@ _BY_TEXT: dict[Any, Callable[[Any], str]] = {
     bytearray: bytearray.hex,
 }
 _SUBCLASSED: tuple[Any, ...] = (str, int, float, tuple, list, dict)
+_WITH_PLAIN = (BaseModel, Enum, set, frozenset, *_BY_TEXT, *_SUBCLASSED)
+
+
+def has_plain(value: Any) -> bool:
+    """Whether `plain` converts a value by itself, if it converts its parts."""
+    return isinstance(value, _WITH_PLAIN) or is_dataclass(type(value))
 
 
 def class_name(cls: type) -> str:

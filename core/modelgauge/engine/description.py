@@ -167,4 +167,6 @@ def annotators_of(work: Work) -> dict[str, Any]:
 
 def _construction(owner: Any) -> dict[str, Any]:
     made: dict[str, Any] = owner.initialization.model_dump(mode="json")
+    if not made["settings"]:
+        del made["settings"]
     return made

@@ -29,6 +29,7 @@ from modelgauge.interfaces.annotator import cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
+from modelgauge.interfaces.watched import in_use
 
 _MOST_REASONS = 3
 _CHARACTERS_OF_A_TOKEN = 4
@@ -96,6 +97,10 @@ class Planner:
             RecordError: the run that is continued is damaged, or its items are not those of the test.
             Exception: what `make_test_items` raised.
         """
+        with in_use(callee.owner for callee in work.called()):
+            return self._plan(work)
+
+    def _plan(self, work: Work) -> Plan:
         sut = work.respondent.sut
         if sut is None:
             raise TypeError(work.respondent)

@@ -26,6 +26,7 @@ from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.totals import count_spent
 from modelgauge.engine.work import Work, check_work, numbered_owners
 from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.interfaces.watched import in_use
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Run:
             learn_secrets(work.test, self.options.redactor)
         continues = next((work.continues for work in works if work.continues is not None), None)
         async with AsyncExitStack() as stack:
+            stack.enter_context(in_use(numbered_owners(works)))
             last = stack.enter_context(ExitStack())
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
@@ -120,7 +122,7 @@ class Run:
     async def _pair_run(self, work: Work, shared: Shared) -> PairRun:
         worker = await self._board.worker(work, Tally())
         earlier = await in_thread(lambda: self._earlier(work.continues), "run")
-        targets, notes = self._board.targets_of(work), self._board.uncached(work)
+        targets, notes = self._board.targets_of(work), self._board.notes(work)
         return PairRun(work, earlier, worker, shared, targets=targets, notes=notes)
 
     def _earlier(self, continues: RunFolder | None) -> EarlierSessions:

@@ -5,7 +5,7 @@ A run has one; so has a session of pytest, and a single judgement outside of a r
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import islice
 from typing import Any, Self, cast
@@ -46,11 +46,17 @@ from modelgauge.files.reserve import Reserve
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.watched import in_use
+from modelgauge.wording.phrases import beginning
 
 log = logging.getLogger(__name__)
 
 _LONG = 5.0  # seconds, after which a warning says what is waited for
 _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
+
+
+_CHANGED = "'%s' has changed since it was made: %s."
+_LONGEST = 60
 
 
 class Switchboard:
@@ -137,7 +143,7 @@ class Switchboard:
 
     def keeps_answers(self, annotator: CompletionAnnotator[Any], name: str) -> bool:
         """Whether the answers of a SUT that a judge asks under a name are in the cache."""
-        return self.services.caching and is_cached(self._asked_by(annotator, name).owner)
+        return self.services.caching and self._asked_by(annotator, name).is_cached
 
     def waiting(self) -> AbstractContextManager[None]:
         """Stop the clock of the call's deadline as long as the block runs."""
@@ -221,7 +227,10 @@ class Switchboard:
         found = [
             self.connect(annotator, work.judge_suts.get(name)) for name, annotator in work.annotators.items()
         ]
-        return list(dict.fromkeys([*suts, *(target for several in found for target in several)]))
+        targets = list(dict.fromkeys([*suts, *(target for several in found for target in several)]))
+        for target in targets:
+            target.renew_keys()
+        return targets
 
     def connect(self, annotator: CompletionAnnotator[Any], suts: JudgeSUTs | None) -> list[Target]:
         """Targets of an annotator and of the SUTs that it asks, which reach them from now on by its names."""
@@ -241,14 +250,17 @@ class Switchboard:
             self._targets[id(owner)] = Target(owner, self.services, judge_suts)
         return self._targets[id(owner)]
 
-    def uncached(self, work: Work) -> tuple[str, ...]:
-        """Notes for the record on the objects of a work that cannot be cached."""
-        if not self.options.caching:
-            return ()
+    def notes(self, work: Work) -> tuple[str, ...]:
+        """Notes for the record on the objects of a work that cannot be cached, or have changed since they were made."""
         reasons = [
-            owner.why_uncacheable(judge_suts) for owner, judge_suts in work.called() if not owner.is_cheap
+            owner.why_uncacheable(judge_suts)
+            for owner, judge_suts in work.called()
+            if self.options.caching and not owner.is_cheap
         ]
-        return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
+        uncached = [f"Not cached: {why}." for why in reasons if why is not None]
+        changes = {callee.owner.uid: callee.owner.changed_settings().settings for callee in work.called()}
+        changed = [_CHANGED % (uid, _values(settings)) for uid, settings in changes.items() if settings]
+        return tuple(dict.fromkeys([*uncached, *changed]))
 
     async def open(self, target: Target) -> RunStoppedError | None:
         """Open a target's object, unless it is open; the same task must close it.
@@ -311,6 +323,11 @@ class Switchboard:
             log.exception("'%s' could not be closed.", owner.uid)
 
 
+def _values(settings: Mapping[str, str]) -> str:
+    """The values that attributes have now, in words."""
+    return ", ".join(f"{name} is now {beginning(text, _LONGEST)}" for name, text in settings.items())
+
+
 async def call_once(
     options: RunOptions, annotator: CompletionAnnotator[Any], suts: JudgeSUTs, request: Any
 ) -> Any:
@@ -326,9 +343,10 @@ async def call_once(
         Exception: what `annotate` raised at last, or what kept one of the objects from being opened.
     """
     called = [Callee(annotator, suts), *map(Callee, suts.values())]
-    async with Switchboard(options, called) as board:
-        current_tally.set(Tally())
-        for target in board.connect(annotator, suts):
-            if (failure := await board.open(target)) is not None:
-                raise failure
-        return (await board.target(annotator).call(request, Tally().annotator_calls)).response
+    with in_use(callee.owner for callee in called):
+        async with Switchboard(options, called) as board:
+            current_tally.set(Tally())
+            for target in board.connect(annotator, suts):
+                if (failure := await board.open(target)) is not None:
+                    raise failure
+            return (await board.target(annotator).call(request, Tally().annotator_calls)).response

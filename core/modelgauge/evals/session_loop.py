@@ -6,7 +6,7 @@ So what is opened for one case (the cache, the writer, judges with their limits)
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -23,6 +23,7 @@ from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import Work
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.annotator import current_asker
+from modelgauge.interfaces.watched import in_use
 
 _MOST_OPEN = 100
 """Objects that stay open for further cases: metrics that a test makes for each case are not kept for ever."""
@@ -47,6 +48,7 @@ class Job:
         context: of the test: what its fixtures set holds for its metrics too.
         targets: all that is called for it.
         task: judges it.
+        ending: is closed when it ends: what it calls is in use until then.
         is_given_up: its caller no longer waits.
     """
 
@@ -58,7 +60,12 @@ class Job:
     context: Context = field(default_factory=copy_context)
     targets: Sequence[Target] = ()
     task: asyncio.Task[None] | None = None
+    ending: ExitStack = field(default_factory=ExitStack)
     is_given_up: bool = False
+
+    def end_use(self, _: object = None) -> None:
+        """Let go of what it calls."""
+        self.ending.close()
 
     def give_up(self) -> None:
         """Stop judging it; called in the loop."""
@@ -163,9 +170,11 @@ class SessionLoop:
                     board = await self._board(job, stack)
                 except BaseException as error:  # noqa: BLE001  whoever waits for the case is told
                     self._under_way.discard(job)
+                    job.end_use()
                     _tell(job, error)
                     continue
                 job.task = self._loop.create_task(self._judge(job, board), context=job.context)
+                job.task.add_done_callback(job.end_use)
                 if job.is_given_up:
                     job.task.cancel()
             tasks = [job.task for job in self._under_way if job.task is not None]
@@ -177,6 +186,7 @@ class SessionLoop:
     async def _board(self, job: Job, stack: AsyncExitStack) -> Switchboard:
         """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
         options, called = job.options, job.work.called()
+        job.ending.enter_context(in_use(callee.owner for callee in called))
         key = (options.concurrency, options.first_repeat, any(is_cached(*callee) for callee in called))
         if key not in self._boards:
             board = await stack.enter_async_context(Switchboard(options, called, self._disk_failed))
@@ -185,8 +195,8 @@ class SessionLoop:
         board = self._boards[key]
         job.targets = board.targets_of(job.work)
         self._under_way.add(job)
-        in_use = {id(target.owner) for job in self._under_way for target in job.targets}
-        await board.close_idle(in_use, _MOST_OPEN)
+        open_now = {id(target.owner) for job in self._under_way for target in job.targets}
+        await board.close_idle(open_now, _MOST_OPEN)
         for target in job.targets:
             if (failure := await board.open(target)) is not None:
                 raise failure
@@ -204,7 +214,7 @@ class SessionLoop:
                 await board.services.writer.drained()
             self._check_disk()
             unreported = (note for target in job.targets for note in target.notes())
-            job.ended.put(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
+            job.ended.put(Judged(record, written, line, (*board.notes(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)
         finally:

@@ -1,9 +1,11 @@
 """The identity of an object: uid, class, version and arguments; the part of a cache key that all its calls share.
 
-It is captured when the object is made, so that authors declare nothing.
+It is captured when the object is made, so that authors declare nothing. Settings that change afterwards are found by
+`changes.py`.
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.arguments import unbound_arguments
+from modelgauge.interfaces.changes import Changes, written_constructor
 from modelgauge.wording.phrases import ends
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +36,10 @@ class Initialization(Frozen):
         cache_version: the author's version of its behaviour.
         arguments: those explicitly passed, by name; secrets by their names only, other objects by their
             identity.
-        opaque: the arguments that have no exact JSON, so that calls cannot be cached.
+        opaque: the arguments, and the settings that changed since, that have no exact JSON, so that calls cannot be
+            cached.
+        settings: the values of attributes that changed since the constructor ended, by name; for a `FunctionSUT` of a
+            `functools.partial`, the arguments of that too.
     """
 
     uid: str
@@ -41,6 +47,7 @@ class Initialization(Frozen):
     cache_version: int | str = 0
     arguments: dict[str, Any] = Field(default_factory=dict)
     opaque: tuple[str, ...] = ()
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 _HANDED_ON = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -65,8 +72,8 @@ class Identified:
         cacheable: False if equal requests may not share an answer.
         is_cheap: True if asking again costs next to nothing: then nothing is cached, and a run need not
             remark on it.
-        identity_excludes: names of constructor arguments that do not change any answer (a progress callback,
-            say).
+        identity_excludes: names of constructor arguments, and of attributes, that do not change any answer (a
+            progress callback, say).
     """
 
     cache_identity: ClassVar[str | None] = None
@@ -109,8 +116,17 @@ class Identified:
             class_name=identity_name(type(self)),
             cache_version=self.cache_version,
             arguments={name: argument.shown for name, argument in captured.items()},
-            opaque=_opaque(self),
+            opaque=(*_opaque(self), *self.changed_settings().opaque),
+            settings={name: json.loads(text) for name, text in self.further_settings().items()},
         )
+
+    def changed_settings(self) -> Changes:
+        """Attributes that changed since the constructor ended: none where no call of the object is cached."""
+        return Changes()
+
+    def further_settings(self) -> Mapping[str, str]:
+        """The JSON texts of the attributes that count beside the arguments, by name."""
+        return self.changed_settings().settings
 
     def identity(self, asked: "Mapping[str, Identified] | None" = None) -> dict[str, Any]:
         """Return the part of cache keys that stands for this object: JSON, equal for objects that give equal answers.
@@ -121,7 +137,8 @@ class Identified:
         made, excluded = self.initialization, self.identity_excludes
         arguments = {name: value for name, value in made.arguments.items() if name not in excluded}
         parts = [_without_options(made.uid, excluded), made.class_name, made.cache_version, arguments]
-        return {"made": parts, "with": {name: sut.identity() for name, sut in (asked or {}).items()}}
+        identity = {"made": parts, "with": {name: sut.identity() for name, sut in (asked or {}).items()}}
+        return {**identity, "settings": made.settings} if made.settings else identity
 
     def why_uncacheable(self, asked: "Mapping[str, Identified] | None" = None) -> str | None:
         """Why calls of this object cannot be cached; None if they can.
@@ -136,6 +153,10 @@ class Identified:
         opaque = [name for name in _opaque(self) if name not in self.identity_excludes]
         if opaque:
             return f"'{self.uid}' was made with arguments that have no exact JSON: {', '.join(opaque)}"
+        if changed := self.changed_settings().opaque:
+            return (
+                f"'{self.uid}' has changed since it was made, to what has no exact JSON: {', '.join(changed)}"
+            )
         return next((why for sut in (asked or {}).values() if (why := sut.why_uncacheable())), None)
 
 
@@ -220,7 +241,7 @@ def _capture(
     try:
         bound = signature.bind(None, *args, **kwargs)
     except TypeError as error:
-        is_wrapped = hasattr(cls.__init__, "__wrapped__")  # type: ignore[misc]  # of the class, as above
+        is_wrapped = hasattr(written_constructor(cls), "__wrapped__")
         if is_wrapped or not (args or kwargs):
             return None
         raise unbound_arguments(cls, error, kwargs) from None
@@ -295,13 +316,11 @@ def _frozen(value: Any) -> _Argument:
     def other(part: Any) -> Any:
         if isinstance(part, Secret):
             secrets.append(part)
-            return {"$secret": part.description().name}
-        if isinstance(part, Identified):
+        elif isinstance(part, Identified):
             secrets.extend(secrets_of(part))
             if part.why_uncacheable() is not None:
                 opaque.append(part.uid)
-            return {"$object": part.identity()}
-        return NotImplemented
+        return identified_json(part)
 
     try:
         shown = plain(value, other)
@@ -310,6 +329,13 @@ def _frozen(value: Any) -> _Argument:
         named = value if hasattr(value, "__qualname__") and hasattr(value, "__module__") else type(value)
         return _Argument({"$opaque": class_name(named)}, exact=False, secrets=tuple(secrets))
     return _Argument(shown, exact=not opaque, secrets=tuple(secrets))
+
+
+def identified_json(part: Any) -> Any:
+    """The JSON of a secret, which is its name, or of an object with an identity; NotImplemented for others."""
+    if isinstance(part, Secret):
+        return {"$secret": part.description().name}
+    return {"$object": part.identity()} if isinstance(part, Identified) else NotImplemented
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.errors import DefinitionError, IncompatibleError
-from modelgauge.interfaces.identity import Identified, interface_method, overrides
+from modelgauge.interfaces.identity import interface_method, overrides
+from modelgauge.interfaces.watched import Watched
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -100,7 +101,7 @@ Completions = Literal["one_call", "many_calls", "auto"]
 _IMPLIED: tuple[type[SUTCapability], ...] = (AcceptsTextPrompt, AcceptsChatPrompt)
 
 
-class CalledByEngine(Identified):
+class CalledByEngine(Watched):
     """What SUTs and annotators have in common: the engine opens, calls and closes them.
 
     Class attributes:

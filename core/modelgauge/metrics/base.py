@@ -388,3 +388,4 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if is_async and not self._judges and never_waits(type(self).score):
             setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  the table above `_annotate_plain`
         self._is_sealed = True
+        self._note_settings()

@@ -286,7 +286,8 @@ class OriginalRun:
 
     def _check_same(self, now: Mapping[str, dict[str, Any]], then: Mapping[str, dict[str, Any]]) -> None:
         for name, made in now.items():
-            if changed := [part for part in made if made[part] != then[name].get(part)]:
+            parts = {**made, **dict.fromkeys({"settings"} & then[name].keys())}
+            if changed := [part for part in parts if made.get(part) != then[name].get(part)]:
                 raise RecordError(
                     f"'{made['uid']}' is not what it was in run {self.folder.run_id}: "
                     f"{', '.join(changed)} changed.",

@@ -1,20 +1,29 @@
 """A SUT of a plain Python function: the shortest way from an app to a test."""
 
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from types import FunctionType, MethodType
 from typing import Any, ClassVar, cast
 
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.interfaces.identity import Identified
+from modelgauge.interfaces.changes import held_by, value_of
+from modelgauge.interfaces.identity import Identified, identified_json
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.observe.spans import mark, observation_of
 
 Answer = str | SUTCompletion
 
+_BOUND = "function_arguments"
+"""The name of the setting that holds the arguments of a partial: those by position, and those by name."""
+
 
 class FunctionSUT(PromptResponseSUT[str, Answer]):
     """Answers text prompts by calling a function. If the function is observed, its spans are in the item's record.
+
+    The arguments of a `functools.partial` are part of the identity, as those of a constructor are. So are settings that
+    change after the `FunctionSUT` was made, in these arguments or in the object whose method is called.
 
     Args:
         uid: the name in records.
@@ -46,9 +55,29 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
 
     def why_uncacheable(self, asked: Mapping[str, Identified] | None = None) -> str | None:
         """Say why its calls are not cached, and how they can be."""
-        if self.cacheable:
-            return super().why_uncacheable(asked)
-        return f"'{self.uid}' is a function without a version: give FunctionSUT(…, version=1)"
+        if not self.cacheable:
+            return f"'{self.uid}' is a function without a version: give FunctionSUT(…, version=1)"
+        if opaque := _opaque_arguments(self.function):
+            return f"'{self.uid}' is a partial with arguments that have no exact JSON: {', '.join(opaque)}"
+        return super().why_uncacheable(asked)
+
+    def further_settings(self) -> Mapping[str, str]:
+        """The settings that changed, and the arguments of a partial, changed or not."""
+        counted = self.settings_counted()
+        bound = {_BOUND: counted[_BOUND].text} if _BOUND in counted else {}
+        return {**super().further_settings(), **bound}
+
+    def settings_attributes(self) -> dict[str, Any]:
+        found, function = super().settings_attributes(), self.function
+        if isinstance(function, functools.partial):
+            found[_BOUND] = [list(function.args), function.keywords]
+            function = function.func
+        call: Any = type(function).__call__
+        method = call.__get__(function) if isinstance(call, FunctionType) else function
+        if isinstance(method, MethodType):
+            found |= {f"function.{name}": value for name, value in held_by(method.__self__).items()}
+            function = method.__func__
+        return {**found, "function": function}
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
         """Take the text of a prompt as the request."""
@@ -67,3 +96,16 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         del request
         completion = SUTCompletion(response) if isinstance(response, str) else response
         return SUTResponse((completion,))
+
+
+def _opaque_arguments(function: object) -> list[str]:
+    """The names or places of the arguments of a partial that have no JSON; functions and classes are code."""
+    if not isinstance(function, functools.partial):
+        return []
+    bound = {**{str(place): value for place, value in enumerate(function.args, start=1)}, **function.keywords}
+    return [
+        name
+        for name, value in bound.items()
+        if (isinstance(value, MethodType) or not hasattr(value, "__qualname__"))
+        and value_of(value, identified_json).objects
+    ]

@@ -9,7 +9,7 @@ They go through the engine like any other, so a plugin's author can run a Test o
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -47,6 +47,8 @@ class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
     Raises:
         MissingAnswerError: while running: the script has no reply for a prompt.
     """
+
+    identity_excludes: ClassVar[frozenset[str]] = frozenset({"prompts", "calls"})
 
     def __init__(
         self, uid: str, replies: Replies = "Yes", capabilities: Iterable[type[SUTCapability]] = ()
@@ -121,6 +123,8 @@ class FakeAnnotator(CompletionAnnotator[Any]):
         calls: the prompts and completions that reached `annotate`, which a real annotator would have charged
             for.
     """
+
+    identity_excludes: ClassVar[frozenset[str]] = frozenset({"calls"})
 
     def __init__(
         self,

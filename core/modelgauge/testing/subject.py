@@ -165,6 +165,7 @@ class Subject:
         self.interface = INTERFACES[self.kind]
         self.step = "evaluate" if self.kind == "sut" else "annotate"
         self.canaries = CanaryStore()
+        self._keys: dict[int, tuple[Any, Callable[[Any], str]]] = {}
 
     def redact(self, text: str) -> str:
         """A text without the secrets that it was given."""
@@ -261,8 +262,10 @@ class Subject:
 
     def key_maker(self, made: Any) -> Callable[[Any], str]:
         """What gives the digest of the cache key of an object's request."""
-        keys = KeyMaker("sut" if self.kind == "sut" else "annotator", made.identity())
-        return lambda request: keys.key(request).digest
+        if id(made) not in self._keys:  # what the checks leave in the object is no change of its settings
+            keys = KeyMaker("sut" if self.kind == "sut" else "annotator", made.identity())
+            self._keys[id(made)] = made, lambda request: keys.key(request).digest
+        return self._keys[id(made)][1]
 
     @cached_property
     def data(self) -> Attempt:

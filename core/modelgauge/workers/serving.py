@@ -6,6 +6,7 @@ Executors of plugins call `serve` in their workers, with their own way to carry 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from itertools import chain
 from threading import RLock, get_ident
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import numbered_owners
 from modelgauge.errors import DefinitionError, ModelGaugeError, RecordError
+from modelgauge.interfaces.watched import in_use
 from modelgauge.workers.briefed_run import BriefedRun, briefed_run
 from modelgauge.workers.outgoing import SignsOfLife, WorkerCounts, log_to, quiet
 
@@ -138,7 +140,11 @@ class _Serving:
         """Work until there is no more."""
         works, options = self._run
         called = [callee for work in works for callee in work.called()]
-        async with Switchboard(options, called, self._on_broken, self._entrance) as board:
+        async with AsyncExitStack() as stack:
+            stack.enter_context(in_use(numbered_owners(works)))
+            board = await stack.enter_async_context(
+                Switchboard(options, called, self._on_broken, self._entrance)
+            )
             self._board = board
             for work, tally in zip(works, self._tallies, strict=True):
                 self._workers.append(await board.worker(work, tally))

@@ -8,6 +8,7 @@ from blockbuster import blockbuster_ctx
 from modelgauge import CompletionAnnotator, FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.config.settings import load_settings
 from modelgauge.engine import switchboard as engine_board
+from modelgauge.interfaces.identity import identity_name
 from modelgauge.plugins.discovery import Plugins
 
 
@@ -76,6 +77,11 @@ def make_test():
     return make
 
 
+class Noting(FunctionSUT):
+    cache_identity = identity_name(FunctionSUT)
+    identity_excludes = FunctionSUT.identity_excludes | {"asked"}
+
+
 @pytest.fixture
 def make_sut():
     """`make_sut(answer)`: a cacheable SUT that keeps what it was asked in `asked`."""
@@ -88,7 +94,7 @@ def make_sut():
             given = answer(text) if callable(answer) else answer
             return await given if asyncio.iscoroutine(given) else given
 
-        sut = FunctionSUT(uid, function, version=version, **options)
+        sut = Noting(uid, function, version=version, **options)
         sut.asked = asked
         return sut
 

@@ -308,6 +308,8 @@ def test_rescoring_joins_items_whose_prompt_or_id_holds_a_secret(tmp_path):
 @pytest.mark.parametrize("new_key", [PIN, "a-rotated-key-0123"])
 def test_a_run_whose_items_hold_a_secret_resumes(tmp_path, new_key):
     class Stopping(Answering):
+        identity_excludes = frozenset({"stops"})
+
         def evaluate(self, request):
             if request.startswith("b") and self.stops:
                 raise RunStoppedError("Stopped.", fix="Go on.")

@@ -30,7 +30,7 @@ FOUR = SUTOptions(num_completions=4)
 class OneACall(PromptResponseSUT):
     """Gives one completion a call: says so, ignores how many were asked for, or refuses the option."""
 
-    identity_excludes = frozenset({"how", "completions", "fails"})
+    identity_excludes = frozenset({"how", "completions", "fails", "sent", "numbers"})
 
     def __init__(self, uid="one_a_call", how="ignores", completions="auto", fails=()):
         super().__init__(uid)

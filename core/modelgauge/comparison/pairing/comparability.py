@@ -121,6 +121,7 @@ def _construction(initialization: Facts, ignored: Iterable[str] = ()) -> dict[st
         "class": initialization.get("class_name"),
         "cache_version": initialization.get("cache_version"),
         **initialization.get("arguments", {}),
+        **initialization.get("settings", {}),
     }
     left_out = {*ignored, *initialization.get("opaque", ())}
     return {name: part for name, part in parts.items() if name not in left_out}

@@ -11,7 +11,8 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.call import Target, usage_in
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.retries import usage_in
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
 from modelgauge.engine.loop.together import all_of
 from modelgauge.errors import InvalidResponseError, SingleCompletionError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from modelgauge.cache.keys import Entry, Key
+from modelgauge.cache.keys import Entry, Key, KeyMaker
 from modelgauge.data.annotations import CallTime
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import (
@@ -28,7 +28,7 @@ from modelgauge.engine.calls.admission import entrance_of
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
-from modelgauge.engine.calls.retries import Attempts, classify, outcome_of
+from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
 from modelgauge.engine.calls.services import Flight, Services
 from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.calls.traits import (
@@ -91,29 +91,36 @@ class Target:
         splitting: whether several completions of a prompt take a call each.
     """
 
+    _keys: KeyMaker | None = None
+
     def __init__(self, owner: Owner, services: Services, judge_suts: JudgeSUTs | None = None) -> None:
-        self.owner = owner
-        self.services = services
+        self.owner, self.services = owner, services
         is_sut = isinstance(owner, PromptResponseSUT)
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
         batched = is_batched(owner)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         self._judge_suts = judge_suts
         self.paces = Paces(owner)
-        keys = keys_of(owner, judge_suts) if services.caching else None
-        self.is_cached, self._keys = keys is not None, keys
-        self.splitting = Splitting(owner, services.lookups if keys else None, services.writer)
+        self.renew_keys()
         # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
         self._timed: Callable[[Any], Any] = (
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
-        self._method = method
-        self._waits = not never_waits(method)
+        self._method, self._waits = method, not never_waits(method)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
         if self._immediate is None:
             _ = self.admission  # now, since it refuses a limit that is none
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
+
+    def renew_keys(self) -> None:
+        """Take over the settings that the object has now."""
+        keys = keys_of(self.owner, self._judge_suts) if self.services.caching else None
+        if "splitting" not in vars(self) or keys != self._keys:
+            self.is_cached, self._keys = keys is not None, keys
+            self.splitting = Splitting(
+                self.owner, self.services.lookups if keys else None, self.services.writer
+            )
 
     @cached_property
     def admission(self) -> Entrance:
@@ -391,9 +398,3 @@ class Target:
             if left >= options.attempt_timeout:
                 raise
             raise call_timed_out(options.call_timeout) from error
-
-
-def usage_in(error: Exception) -> Usage | None:
-    """What an answer took that was refused by an error; None if the error does not say it."""
-    usage = getattr(error, "usage", None)
-    return usage if isinstance(usage, Usage) else None

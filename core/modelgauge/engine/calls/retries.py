@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.config.run_options import RunOptions
+from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.waiting import Server
@@ -268,3 +269,9 @@ class Attempts:
         # One that takes as long as the last, where that ended by its time-out only, could not end either.
         needed = now - self._begun if isinstance(error, CallTimeoutError) else 0.0
         return now + wait + needed < self._deadline
+
+
+def usage_in(error: Exception) -> Usage | None:
+    """What an answer took that was refused by an error; None if the error does not say it."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else None

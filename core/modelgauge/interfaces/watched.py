@@ -1,0 +1,113 @@
+"""SUTs and annotators as objects whose settings may change after their constructor; `changes.py` has the rules."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Self
+
+from modelgauge.interfaces.changes import (
+    Changes,
+    History,
+    Value,
+    constants_of,
+    held_by,
+    reading,
+    value_of,
+    watch_constructor,
+)
+from modelgauge.interfaces.identity import Identified, identified_json
+
+
+class Watched(Identified):
+    """Base of SUTs and annotators: compares what it holds with what its constructor left."""
+
+    _modelgauge_constants: ClassVar[Mapping[str, Value]] = {}
+    _modelgauge_history: History | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Read the constants of the class: one that is reassigned later has changed for all its objects."""
+        super().__init_subclass__(**kwargs)
+        own: type = cls
+        constants = constants_of(own, identified_json)
+        ignored = _of_interfaces(own) | cls.identity_excludes
+        cls._modelgauge_constants = {name: constants[name] for name in constants.keys() - ignored}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Have the settings noted when the constructor ends."""
+        watch_constructor(cls, Watched, Watched._note_settings)
+        return super().__new__(cls, *args, **kwargs)
+
+    def __init__(self, uid: str) -> None:
+        super().__init__(uid)
+
+    def changed_settings(self) -> Changes:
+        """The attributes that changed since the constructor ended; during a run, those that had when it began."""
+        history = self.settings_history()
+        return Changes() if history is None else history.changes(self.settings_counted() or history.made)
+
+    def settings_counted(self) -> Mapping[str, Value]:
+        """The values that count now, by attribute; empty where the object is being read already."""
+        history = self.settings_history()
+        with reading(self) as is_first:
+            return history.counted(self.settings_held) if history is not None and is_first else {}
+
+    def _note_settings(self) -> None:
+        """Take what the object holds now for what its constructor left."""
+        self._set_history(History(id(self), {**self._modelgauge_constants, **self._own_settings()}))
+
+    def _set_history(self, history: History) -> None:
+        object.__setattr__(self, "_modelgauge_history", history)  # also where dataclass has made it frozen
+
+    def settings_history(self) -> History | None:
+        """The history of the object; a copy begins with that of its original."""
+        history = self._modelgauge_history
+        if history is not None and history.owner != id(self):
+            history = history.copied(self)
+            self._set_history(history)
+        return history
+
+    def settings_held(self) -> dict[str, Value]:
+        """Read the constants of the class, and the attributes of the object, which go before these."""
+        constants = self._modelgauge_constants
+        return {**constants, **constants_of(type(self), identified_json, constants), **self._own_settings()}
+
+    def _own_settings(self) -> dict[str, Value]:
+        cls: type = type(self)
+        history, found = self._modelgauge_history, {}
+        for name, value in self.settings_attributes().items():
+            of_class = getattr(cls, name, None)
+            is_method = callable(of_class) and hasattr(type(of_class), "__get__")
+            if not is_method and name not in _of_interfaces(cls):
+                found[name] = value_of(value, identified_json, (id(self),))
+            if name in found and isinstance(of_class, cached_property) and history is not None:
+                history.made.setdefault(name, found[name])  # computed since, from what else is there
+        return found
+
+    def settings_attributes(self) -> dict[str, Any]:
+        """The attributes that settings may be in."""
+        excluded = self.identity_excludes
+        return {name: value for name, value in held_by(self).items() if name not in excluded}
+
+
+@lru_cache(maxsize=1024)
+def _of_interfaces(cls: type) -> frozenset[str]:
+    """The names of attributes that the interfaces of a class declare: the engine reads them."""
+    own = [base for base in cls.__mro__ if base.__module__.startswith(f"{__package__}.")]
+    names = {name for base in own for name in (*vars(base), *vars(base).get("__annotations__", {}))}
+    return frozenset(names)
+
+
+@contextmanager
+def in_use(owners: Iterable[Identified]) -> Iterator[None]:
+    """Use objects with the settings that they have now; what changes in the block is the state of their own work.
+
+    Args:
+        owners: SUTs and annotators.
+    """
+    watched = {id(owner): owner for owner in owners if isinstance(owner, Watched)}
+    with ExitStack() as stack:
+        for owner in watched.values():
+            if (history := owner.settings_history()) is not None:
+                history.begin(owner.settings_held)
+                stack.callback(history.end, owner.settings_held)
+        yield
