@@ -57,6 +57,7 @@ _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeou
 
 _CHANGED = "'%s' has changed since it was made: %s."
 _LONGEST = 60
+_OBJECT = '"$object":'
 
 
 class Switchboard:
@@ -325,7 +326,12 @@ class Switchboard:
 
 def _values(settings: Mapping[str, str]) -> str:
     """The values that attributes have now, in words."""
-    return ", ".join(f"{name} is now {beginning(text, _LONGEST)}" for name, text in settings.items())
+    return ", ".join(
+        f"{name} holds an object that has"
+        if _OBJECT in text
+        else f"{name} is now {beginning(text, _LONGEST)}"
+        for name, text in settings.items()
+    )
 
 
 async def call_once(

@@ -214,8 +214,11 @@ class SessionLoop:
                 await board.services.writer.drained()
             self._check_disk()
             unreported = (note for target in job.targets for note in target.notes())
-            job.ended.put(Judged(record, written, line, (*board.notes(job.work), *unreported)))
+            notes = (*board.notes(job.work), *unreported)
+            job.end_use()  # first: its test may change the settings of what it called from here on
+            job.ended.put(Judged(record, written, line, notes))
         except BaseException as error:  # noqa: BLE001  likewise
+            job.end_use()
             _tell(job, error)
         finally:
             self._under_way.discard(job)

@@ -1,0 +1,41 @@
+"""A case of a session of pytest looks at its judges again: an answer from before a change does not come back."""
+
+from pytest_sessions import records
+
+SOURCE = """
+from modelgauge import FunctionSUT
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import Metric
+
+class Bot:
+    def __init__(self):
+        self.level, self.asked = 0.5, 0
+
+    def __call__(self, question):
+        self.asked += 1
+        return str(self.level)
+
+class Judged(Metric):
+    async def score(self, test_case):
+        return float((await self.ask("judge", test_case.input)).completions[0].text)
+
+BOT = Bot()
+METRIC = Judged(model=FunctionSUT("bot", BOT, version=1))
+
+def judge():
+    assert_test(LLMTestCase(input="a", actual_output="b"), [METRIC])
+    return BOT.asked
+
+def test_once():
+    assert [judge(), judge()] == [1, 1]
+
+def test_changed():
+    BOT.level = 1.0
+    assert [judge(), judge()] == [2, 2]
+"""
+
+
+def test_changed_judge_is_asked_again_in_the_same_session(session, here):
+    code, output = session(source=SOURCE)
+    assert code == 0, output
+    assert "'bot' has changed since it was made: function.level is now 1.0." in records(here)[0].notes
