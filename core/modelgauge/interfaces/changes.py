@@ -81,7 +81,7 @@ class Value(NamedTuple):
 ABSENT = Value('{"$absent":true}')
 
 
-class _Reader:
+class _ValueReader:
     """Reads a value, and collects the objects in it that have no JSON.
 
     Args:
@@ -152,7 +152,7 @@ def value_of(value: Any, known: Known, within: tuple[int, ...] = ()) -> Value:
         known: reads objects with identities, and secrets.
         within: the ids of the objects that are being read.
     """
-    reader = _Reader(known, within)
+    reader = _ValueReader(known, within)
     try:
         text = text_of_plain(reader.read(value))
     except Exception:  # noqa: BLE001  NaN, a circle, or whatever an author's object raises when it is read
