@@ -136,6 +136,15 @@ class Resolved:
         """Make the object; see `Registry.make`."""
         return _Construction(self).make(SecretStore() if secrets is None else secrets)
 
+    def arguments(self) -> dict[str, tuple[Any, Any]]:
+        """The options of the name as arguments: their values, and the types of their parameters. Makes nothing.
+
+        Raises:
+            InvalidOptionError: an option is unknown, does not convert, or is not to be given.
+            PluginError: the target cannot be imported.
+        """
+        return _Construction(self).arguments() if self.options else {}
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -252,11 +261,24 @@ class _Construction:
             problem = f"{self._owner} cannot be made: {secrets.redact(describe(error))}."
             raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
 
+    def arguments(self) -> dict[str, tuple[Any, Any]]:
+        """The options of the name; see `Resolved.arguments`."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for key, written in self._resolved.options.items():
+            self._refuse_reserved(key)
+            parameter = Parameter(key, str, has_default=True) if self._is_in_uid(key) else self._find(key)
+            found[key] = self._converted(parameter, written), parameter.hint
+        return found
+
+    def _is_in_uid(self, key: str) -> bool:
+        """Whether the object reads an option in its uid."""
+        return key in getattr(self._target, "options_in_uid", ()) and key not in self._parameters.by_name
+
     def _take(self, key: str, written: str) -> str:
         """Take an option of the name as an argument, and return its one spelling."""
         self._refuse_reserved(key)
-        if key in getattr(self._target, "options_in_uid", ()) and key not in self._parameters.by_name:
-            return spelling(written, str)  # which the object reads there
+        if self._is_in_uid(key):
+            return spelling(written, str)
         parameter = self._find(key)
         value = self._converted(parameter, written)
         (self._by_position if key in self._by_position else self._named)[key] = value

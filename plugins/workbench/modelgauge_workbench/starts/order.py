@@ -15,12 +15,9 @@ from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError, UsageError
-from modelgauge.plugins.construction import Resolved
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.plugins.name_matches import NameMatch, matches_of
-from modelgauge.plugins.names import decode
-from modelgauge.plugins.registry import Registry
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge_workbench.starts.names import OF_FILES, check_name
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,7 +27,7 @@ NAMES = {
     "metrics": ("Metric", "What judges the answers to datasets."),
     "suts": (
         "SUT",
-        "What is measured: acme/model?key=value with options, small=acme/model with a label for tables.",
+        "What is measured: acme/model, or small=acme/model with a label. Its options are in modelgauge.toml.",
     ),
     "judge": ("Judge", "The SUT that judges for metrics without their own judge."),
 }
@@ -51,10 +48,7 @@ OPTIONS = {
 
 DEMO = {"tests": ["demo_01"], "suts": ["demo_yes_no"]}
 """What costs nothing, where the demo plugins are installed."""
-_OF_FILES = ("replay",)
-"""Providers whose models are files."""
 _NUMBER = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?")
-_A_PATH = re.compile(r"""^[/~.]|\\|(^|/)\.\.(/|$)|^[A-Za-z]:|://""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,7 @@ class Shelf:
         suts = [
             f"{entry.uid}/" if entry.is_provider else entry.uid
             for entry in self.plugins.suts
-            if entry.uid not in _OF_FILES
+            if entry.uid not in OF_FILES
         ]
         return {
             "tests": [*self.plugins.tests.groups, *(entry.uid for entry in self.plugins.tests)],
@@ -196,16 +190,12 @@ class Order:
         return found
 
     def _problems(self, shelf: Shelf) -> Iterator[tuple[str, str]]:
-        plugins = shelf.plugins
-        registries = {
-            "tests": plugins.tests,
-            "metrics": plugins.metrics,
-            "suts": plugins.suts,
-            "judge": plugins.suts,
-        }
-        for name, registry in registries.items():
+        for name in ("tests", "metrics", "suts", "judge"):
             for text in self.names.get(name, ()):
-                yield from ((name, problem) for problem in _name_problems(registry, text))
+                try:
+                    check_name(shelf.plugins, name, text)
+                except ModelGaugeError as error:
+                    yield name, f"{error.problem} {error.fix}"
         known = shelf.datasets()
         for alias in self.names.get("datasets", ()):
             if alias not in known:
@@ -259,23 +249,3 @@ class Order:
 def _toml(value: str | list[str]) -> str:
     """A text, or a list of texts, as TOML; JSON writes these alike, but for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-
-
-def _name_problems(registry: Registry, text: str) -> Iterator[str]:
-    choice: NameMatch[Any]
-    try:
-        for choice in matches_of(registry, [text]):
-            resolved = registry.resolve(str(choice.name))
-            if _names_a_file(resolved):
-                yield (
-                    f"'{text}' names a file or an address, which cannot be chosen on a page. Name a server in "
-                    "modelgauge.toml, or use the command in a terminal: modelgauge run-test."
-                )
-    except ModelGaugeError as error:
-        yield f"{error.problem} {error.fix}"
-
-
-def _names_a_file(resolved: Resolved) -> bool:
-    """Whether a name reaches for a file or another server: somebody at the page may not be who owns the machine."""
-    texts = [resolved.model or "", *map(decode, resolved.options.values())]
-    return resolved.entry.uid in _OF_FILES or any(_A_PATH.search(text) for text in texts)

@@ -114,7 +114,12 @@ class Queue:
             job.note(withdrawn=None, approved=None)
 
     def estimate(self, job: Job) -> None:
-        """Find out in the background what a job would take."""
+        """Find out in the background what a job would take.
+
+        Raises:
+            UsageError: its run file says what no page can order.
+        """
+        self._check(job)
 
         def work() -> None:
             try:
