@@ -305,8 +305,7 @@ def list_items(
     runner = Runner(data_dir, max_test_items=max_test_items, **options)
     resolver = runner.resolver()
     made = resolver.test(test)
-    paths = {key: dependency.path for key, dependency in resolver.data(made).items()}
-    return _items(made, paths, runner.options)
+    return _items(made, resolver.data(made), runner.options)
 
 
 def _items(

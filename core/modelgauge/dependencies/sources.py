@@ -39,6 +39,8 @@ class ExternalData(ABC):
             `pip install "modelgauge-framework[zstd]"`.
         unpack: what kind of archive it is, once decompressed; a compressed tar needs no `decompress`.
         limits: bounds on the unpacked data.
+        when_used: fetch the data when `make_test_items` first reads its path, not before the run: for data that not
+            all variants of a test need.
 
     Raises:
         DefinitionError: an argument is not valid.
@@ -48,6 +50,7 @@ class ExternalData(ABC):
     decompress: Compression | None = None
     unpack: Archive | None = None
     limits: UnpackLimits = UnpackLimits()
+    when_used: bool = False
 
     def __init__(
         self,
@@ -56,11 +59,14 @@ class ExternalData(ABC):
         decompress: Literal["gzip", "zstd"] | None = None,
         unpack: Literal["tar", "zip"] | None = None,
         limits: UnpackLimits | None = None,
+        when_used: bool = False,
     ) -> None:
         self.sha256 = sha256.lower() if isinstance(sha256, str) else sha256
         self.decompress = decompress
         self.unpack = unpack
         self.limits = limits or UnpackLimits()
+        if when_used:
+            self.when_used = True
         self.validate()
 
     @abstractmethod
@@ -119,7 +125,11 @@ class ExternalData(ABC):
 
     def __repr__(self) -> str:
         # Plain values only: a client object's address would make every process see another source.
-        plain = {name: value for name, value in vars(self).items() if isinstance(value, _PLAIN)}
+        plain = {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, _PLAIN) and name != "when_used"
+        }
         arguments = ", ".join(f"{name}={value!r}" for name, value in plain.items())
         return f"{type(self).__name__}({arguments})"
 
@@ -140,6 +150,7 @@ class WebData(ExternalData):
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data; `max_bytes` bounds the download too.
         download_limits: time-outs and retries.
+        when_used: see `ExternalData`.
 
     Raises:
         DefinitionError: the URL or another argument is not valid.
@@ -154,8 +165,11 @@ class WebData(ExternalData):
         *,
         limits: UnpackLimits | None = None,
         download_limits: DownloadLimits | None = None,
+        when_used: bool = False,
     ) -> None:
-        super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
+        super().__init__(
+            sha256=sha256, decompress=decompress, unpack=unpack, limits=limits, when_used=when_used
+        )
         self.url = _checked_url(url)
         self.download_limits = download_limits or DownloadLimits()
 
@@ -200,6 +214,7 @@ class LocalData(_InPlace):
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data.
+        when_used: see `ExternalData`.
 
     Raises:
         DefinitionError: `path` is no path.
@@ -213,8 +228,11 @@ class LocalData(_InPlace):
         unpack: Literal["tar", "zip"] | None = None,
         *,
         limits: UnpackLimits | None = None,
+        when_used: bool = False,
     ) -> None:
-        super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
+        super().__init__(
+            sha256=sha256, decompress=decompress, unpack=unpack, limits=limits, when_used=when_used
+        )
         if not isinstance(path, str | Path):
             raise DefinitionError(f"LocalData(path={path!r}) is no path.", fix="Give a str or a Path.")
         self.path = Path(path)
@@ -237,6 +255,7 @@ class PackageData(_InPlace):
         decompress: how the file is compressed.
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data.
+        when_used: see `ExternalData`.
 
     Raises:
         DefinitionError: the path leaves the package.
@@ -251,8 +270,11 @@ class PackageData(_InPlace):
         unpack: Literal["tar", "zip"] | None = None,
         *,
         limits: UnpackLimits | None = None,
+        when_used: bool = False,
     ) -> None:
-        super().__init__(sha256=sha256, decompress=decompress, unpack=unpack, limits=limits)
+        super().__init__(
+            sha256=sha256, decompress=decompress, unpack=unpack, limits=limits, when_used=when_used
+        )
         parts = path.split("/") if isinstance(path, str) else [""]
         if "" in parts or "\\" in path or any(map(unsafe_part, parts)):
             raise DefinitionError(

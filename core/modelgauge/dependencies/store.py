@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
+from threading import Lock
 
 from modelgauge.dependencies.layout import DependencyVersions, StoredVersion, content_digest, read_versions
+from modelgauge.dependencies.paths import DependencyPaths
 from modelgauge.dependencies.request import Request, ResolvedDependency, take_copy, take_fetched
 from modelgauge.dependencies.safety import is_sha256
 from modelgauge.dependencies.sources import ExternalData
@@ -57,6 +59,7 @@ class DependencyStore:
         self._overrides = {name: Path(path).absolute() for name, path in (overrides or {}).items()}
         self._pins = {name: version.lower() for name, version in (pins or {}).items()}
         self._progress = progress
+        self._locks: dict[tuple[str, str], Lock] = {}
         for name, version in self._pins.items():
             if not is_sha256(version):
                 raise InvalidOptionError(
@@ -81,7 +84,8 @@ class DependencyStore:
         """
         request = self._request(owner_uid, key, data)
         override = self._override(owner_uid, key)
-        with _disk_errors(request):
+        own = self._locks.setdefault((owner_uid, key), Lock())  # several runs may come to use it at once
+        with own, _disk_errors(request):
             if override is not None:
                 return _resolve_override(request, override)
             request.check_pin_against_declaration()
@@ -107,6 +111,25 @@ class DependencyStore:
         if failures:
             raise _joint_error(owner_uid, failures)
         return resolved
+
+    def paths(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> DependencyPaths:
+        """Resolve the dependencies of a test, except those that it declares `when_used`: they are resolved then.
+
+        A file that the user gives for one of them is there, and checked at once.
+
+        Raises:
+            DependencyError, InputFileError: see `resolve_all`.
+        """
+        resolved = self.resolve_all(owner_uid, self.needed_first(owner_uid, declared))
+        return DependencyPaths([*declared], resolved, lambda key: self.resolve(owner_uid, key, declared[key]))
+
+    def needed_first(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> dict[str, ExternalData]:
+        """Return the dependencies that must be there before a test runs."""
+        return {
+            key: data
+            for key, data in declared.items()
+            if not getattr(data, "when_used", False) or self._override(owner_uid, key) is not None
+        }
 
     def missing(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> list[str]:
         """The data that is not on this machine: for each, where to get it and where to put it."""

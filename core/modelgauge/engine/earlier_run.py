@@ -23,6 +23,7 @@ from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.ask_sut import Asked
+from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
@@ -141,6 +142,24 @@ class EarlierSessions:
         """What a reader of the record should know of the earlier sessions."""
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
+
+    def concurrency_with(
+        self, limiters: Mapping[str, Limiter], before: float
+    ) -> dict[str, tuple[ConcurrencyChange, ...]]:
+        """How the limits of calls at once changed, in all sessions of the run.
+
+        Args:
+            limiters: of this session, by the uid of what they limit.
+            before: seconds that earlier sessions took.
+        """
+        changes = dict(self.concurrency)
+        for uid, limiter in limiters.items():
+            if isinstance(limiter, AdaptiveLimiter) and limiter.changes:
+                later = (
+                    change.replaced(seconds=round(before + change.seconds, 3)) for change in limiter.changes
+                )
+                changes[uid] = (*changes.get(uid, ()), *later)
+        return changes
 
     def load(self, tally: Tally) -> None:
         """Read the journal, and count what it holds.

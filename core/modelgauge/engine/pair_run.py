@@ -11,7 +11,6 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
 from modelgauge.data.results import (
-    ConcurrencyChange,
     RunFailure,
     RunStage,
     Sample,
@@ -22,7 +21,7 @@ from modelgauge.data.results import (
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.limits import AdaptiveLimiter, window_of
+from modelgauge.engine.calls.limits import window_of
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.items.answers import Answerer
@@ -101,6 +100,7 @@ class PairRun:
         self._authors_task: asyncio.Task[Any] | None = None
         self._number: int | None = None  # of the test's items, once those of earlier sessions are compared
         self._journal: JournalFile | None = None
+        self._manifest = earlier.manifest  # as it is written
         self._totals = TotalsFile(self.folder, self.tally, earlier.totals, self._standing)
 
     async def prepare(self) -> None:
@@ -125,11 +125,7 @@ class PairRun:
     async def run(self) -> TestRecord:
         """Run the pair to its end; what fails on the way stands in the record."""
         current_tally.set(self.tally)
-        manifest = self.manifest()
-        if manifest != self._earlier.manifest:
-            redact = self.shared.options.redactor.redact_json_text
-            await in_thread(lambda: self.folder.write_manifest(manifest, redact), "manifest")
-        self.shared.observers.run_started(manifest)
+        self.shared.observers.run_started(await self._keep_manifest())
         journal = await self._open_journal()
         await in_thread(self._totals.open, "totals")
         self.shared.at_end(self._totals.close)
@@ -142,6 +138,7 @@ class PairRun:
         for dead in (target.admission.dead for target in self.targets if target.admission.dead is not None):
             self._fail("run", dead)  # also where no item was left to be stopped
         result = await self._stage("aggregate", self._aggregated) or {}
+        manifest = await self._keep_manifest()
         record = await in_thread(lambda: self._finish(result, manifest), "record")
         journal.close()
         await in_thread(lambda: self.shared.observers.run_finished(record), "observers")
@@ -251,6 +248,8 @@ class PairRun:
 
     async def _process(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
         index, item = numbered_item.index, numbered_item.item
+        if len(self._manifest["dependency_versions"]) < len(self.work.dependency_versions):
+            await self._keep_manifest()
         self.tally.items += 1
         self._index.note_context(index, item)
         if self.remote is not None:
@@ -264,6 +263,14 @@ class PairRun:
         self.shared.writer.append(
             journal, line, lambda offset: self._on_commit(clean, offset, numbered_item.item)
         )
+
+    async def _keep_manifest(self) -> dict[str, Any]:
+        """Write the manifest if it says more now: the versions of data that was fetched when it was used, say."""
+        manifest, redact = self.manifest(), self.shared.options.redactor.redact_json_text
+        if manifest != self._manifest:
+            self._manifest = manifest
+            await in_thread(lambda: self.folder.write_manifest(manifest, redact), "manifest")
+        return manifest
 
     def _on_commit(self, record: ItemRecord, offset: int, item: TestItem) -> None:
         self.tally.count(record)
@@ -315,7 +322,9 @@ class PairRun:
         options, known = self.shared.options, self.known
         record = TestRecord(
             **self._ids_of_run(),
-            **{**self._description.identity(), "ranges": recorded_ranges(self._index.columns.ranges())},
+            **self._description.identity()
+            | {"ranges": recorded_ranges(self._index.columns.ranges())}
+            | {"dependency_versions": manifest["dependency_versions"]},
             sut_options=self._description.options["sut_options"],
             cluster=options.cluster,
             plugins=manifest.get("plugins", {}),
@@ -331,7 +340,10 @@ class PairRun:
             spent=self.tally.spent(),
             notes=tuple(self._all_notes()),
             failure=self._failure,
-            concurrency=self._changes_of_limits(),
+            concurrency=self._earlier.concurrency_with(
+                {target.owner.uid: target.admission.limiter for target in self.targets},
+                self._totals.earlier_seconds,
+            ),
             repeats=options.repeats,
             reduction=options.reduction,
         )
@@ -340,18 +352,6 @@ class PairRun:
         if clean != written:
             record = record_from_json(json.loads(clean), "The record")
         return record.with_items(self.folder.items, self.folder.path)
-
-    def _changes_of_limits(self) -> dict[str, tuple[ConcurrencyChange, ...]]:
-        """How the limits of calls at once changed, in all sessions of the run."""
-        changes, before = dict(self._earlier.concurrency), self._totals.earlier_seconds
-        limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
-        for uid, limiter in limiters.items():
-            if isinstance(limiter, AdaptiveLimiter) and limiter.changes:
-                later = (
-                    change.replaced(seconds=round(before + change.seconds, 3)) for change in limiter.changes
-                )
-                changes[uid] = (*changes.get(uid, ()), *later)
-        return changes
 
     def _all_notes(self) -> Iterator[str]:
         yield from self.work.test.record_notes
@@ -387,6 +387,7 @@ class PairRun:
             "run_id": self.folder.run_id,
             "journal_version": JOURNAL_VERSION,
             "options": self._description.options,
+            "dependency_versions": {**made["dependency_versions"], **self.work.dependency_versions},
         }
         return {**made, **now}
 

@@ -66,7 +66,7 @@ class Work:
         annotators: by the test's own names.
         judge_suts: for each of these names, the SUTs that the annotator asks.
         dependencies: where the test's data is.
-        dependency_versions: content hashes of the data.
+        dependency_versions: content hashes of the data; those of data that is fetched when it is used come then.
         groups: the groups of tests that were chosen and have this test: how many members each has, by name.
         continues: the folder of a run that is done in part; None for a new run.
     """

@@ -76,7 +76,8 @@ class PromptResponseTest(Identified):
         All of it happens in one thread: what is opened here (a database, say) is read and closed there.
 
         Args:
-            dependencies: where the data of `get_dependencies` is on this machine.
+            dependencies: where the data of `get_dependencies` is on this machine. Data that is declared `when_used` is
+                fetched when its path is first read.
         """
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.secrets import SecretStore
+from modelgauge.dependencies.paths import DependencyPaths
 from modelgauge.dependencies.request import ResolvedDependency
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.work import Respondent, Work, check_work
@@ -138,9 +139,13 @@ class Resolver:
             annotator, lambda plugins: plugins.of_annotator(str(annotator)), CompletionAnnotator, "annotator"
         )
 
-    def data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
+    def data(self, test: PromptResponseTest) -> DependencyPaths:
         """The data of one test."""
         return self._data([test])[_owner(test)]
+
+    def all_data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
+        """The data of one test, with what it would fetch when it is used."""
+        return self.dependencies.resolve_all(_owner(test), declared(test, "get_dependencies"))
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -198,7 +203,7 @@ class Resolver:
         missing = {
             uid: lines
             for uid, wanted in (sources.items() if self.dependencies.offline else ())
-            if (lines := self.dependencies.missing(uid, wanted))
+            if (lines := self.dependencies.missing(uid, self.dependencies.needed_first(uid, wanted)))
         }
         if not missing:
             return error
@@ -207,14 +212,14 @@ class Resolver:
         problem = "\n".join([error.problem, "Data is missing too:", *lines, *_also_without_data(more)])
         return UsageError(problem, fix=error.fix)
 
-    def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, dict[str, ResolvedDependency]]:
+    def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, DependencyPaths]:
         wanted = {_owner(test): declared(test, "get_dependencies") for test in tests}
         self.dependencies.check_names(wanted)
-        found: dict[str, dict[str, ResolvedDependency]] = {}
+        found: dict[str, DependencyPaths] = {}
         failures: dict[str, ModelGaugeError] = {}
         for uid, sources in wanted.items():
             try:
-                found[uid] = self.dependencies.resolve_all(uid, sources)
+                found[uid] = self.dependencies.paths(uid, sources)
             except (DependencyError, InputFileError) as error:
                 failures[uid] = error
         raise_together([*failures.values()][:_MOST_TESTS], _also_without_data([*failures][_MOST_TESTS:]))
@@ -227,16 +232,17 @@ class Resolver:
         self,
         test: PromptResponseTest,
         respondent: Respondent,
-        data: Mapping[str, ResolvedDependency],
+        data: DependencyPaths,
         annotators: Mapping[str, CompletionAnnotator[Any]],
     ) -> Work:
+        paths = data.for_a_run()
         return Work(
             test=test,
             respondent=respondent,
             annotators=annotators,
             judge_suts={name: self.judges(annotator) for name, annotator in annotators.items()},
-            dependencies={key: dependency.path for key, dependency in data.items()},
-            dependency_versions={key: dependency.version for key, dependency in data.items()},
+            dependencies=paths,
+            dependency_versions=paths.versions,
         )
 
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:

@@ -97,7 +97,9 @@ def conformance(
     def items_elsewhere() -> dict[str, Any]:
         tests = [subject for subject in subjects if subject.kind == "test"]
         found = [(test.name, attempt(partial(getattr, test, "data")).value) for test in tests]
-        return plugin.items_elsewhere({name: data.value for name, data in found if data and not data.error})
+        return plugin.items_elsewhere(
+            {name: data.value.there for name, data in found if data and not data.error}
+        )
 
     make = partial(
         Subject,

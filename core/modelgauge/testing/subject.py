@@ -20,7 +20,13 @@ from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.source import numbered
-from modelgauge.errors import DefinitionError, InvalidOptionError, ModelGaugeError, PluginError
+from modelgauge.errors import (
+    DefinitionError,
+    DependencyError,
+    InvalidOptionError,
+    ModelGaugeError,
+    PluginError,
+)
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
@@ -269,10 +275,14 @@ class Subject:
 
     @cached_property
     def data(self) -> Attempt:
-        """The paths of a test's data on this machine, or why there are none."""
+        """The paths of a test's data on this machine, or why data that its first items need is not there."""
         test = self.object
-        found = attempt(lambda: self.store.resolve_all(test.uid, test.get_dependencies()))
-        return Attempt({key: dependency.path for key, dependency in (found.value or {}).items()}, found.error)
+        found = attempt(lambda: self.store.paths(test.uid, test.get_dependencies()))
+        if found.error is None and len(found.value.there) < len(found.value):
+            # Some data is fetched when it is used.
+            error = items_of(test, found.value).error
+            return Attempt(found.value, error if isinstance(error, DependencyError) else None)
+        return found
 
     @cached_property
     def items(self) -> FirstItems:

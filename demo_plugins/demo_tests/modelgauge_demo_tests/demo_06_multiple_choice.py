@@ -5,7 +5,8 @@ names. Both hold for any SUT, however it phrases its answer. A pydantic model, h
 be an item's context.
 
 Arguments of the constructor are set by name: `--test "demo_06?shots=0"`. The examples are drawn by a seed, so
-that every run shows the same ones.
+that every run shows the same ones. Without shots, no examples are needed: data that is declared `when_used` is
+looked up, or fetched from the web, when `make_test_items` first reads its path.
 
 Run it: `modelgauge run-test --test demo_06 --sut "demo_constant?reply=The answer is (B)."`
 """
@@ -38,11 +39,11 @@ class MultipleChoiceTest(PromptResponseTest):
     def get_dependencies(self) -> Mapping[str, PackageData]:
         return {
             "questions": PackageData("modelgauge_demo_tests", "data/choices.jsonl"),
-            "examples": PackageData("modelgauge_demo_tests", "data/examples.jsonl"),
+            "examples": PackageData("modelgauge_demo_tests", "data/examples.jsonl", when_used=True),
         }
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterator[TestItem]:
-        examples = read_questions(dependencies["examples"])
+        examples = read_questions(dependencies["examples"]) if self.shots else []
         for question in read_questions(dependencies["questions"]):
             prompt = few_shot_prompt(question, examples, self.shots, seed=self.seed)
             yield TestItem([prompt], context=question)

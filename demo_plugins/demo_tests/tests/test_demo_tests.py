@@ -157,6 +157,11 @@ def test_demo_06_multiple_choice(run):
     assert (silent.result["accuracy"].value, silent.result["answered"].value) == (0, 0)
 
 
+def test_demo_06_uses_the_examples_only_if_it_shows_some(run):
+    assert [*run("demo_06?shots=0", says("B")).dependency_versions] == ["questions"]
+    assert [*run("demo_06", says("B")).dependency_versions] == ["questions", "examples"]
+
+
 def test_demo_06_prompts():
     zero_shot = next(modelgauge.list_items("demo_06?shots=0"))
     question = "Which of these is a metal?\nA. Wood\nB. Iron\nC. Glass\nD. Paper\nAnswer:"

@@ -21,6 +21,45 @@ def more_tests(register):
 VERSION = hashlib.sha256(b"one two").hexdigest()
 
 
+WHEN_USED = """
+
+class ByLanguage(WithData):
+    def get_dependencies(self):
+        return {
+            language: mg.WebData(f"https://nowhere.invalid/{language}.txt", when_used=True) for language in ("de", "fr")
+        }
+
+    def make_test_items(self, dependencies):
+        yield mg.TestItem(dependencies["de"].read_text())
+
+
+@mg.hookimpl(specname="modelgauge_register_tests")
+def test_by_language(register):
+    register("by_language", ByLanguage)
+"""
+
+
+def test_data_that_is_fetched_when_used_is_listed_and_not_needed_before(run, here, monkeypatch):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + WHEN_USED, encoding="utf-8")
+    (here / "words.txt").write_text("one two", encoding="utf-8")
+    assert add(run, "de", "words.txt", test="by_language").code == 0
+    out = run("dependencies", "list", "--test", "by_language").out
+    assert [row[2:-1] for row in rows(out)[1:3]] == [["here"], ["fetched", "when", "used"]]
+    found = run("dependencies", "list", "--test", "by_language", "--json").json["dependencies"]
+    assert [(row["key"], row["here"], row["when_used"]) for row in found] == [
+        ("de", True, True),
+        ("fr", False, True),
+    ]
+    ended = run("run-test", "--test", "by_language", "--sut", "echo", "--offline", "--json")
+    assert ended.code == 0
+    assert ended.json["records"][0]["dependency_versions"] == {"de": VERSION}
+    monkeypatch.setenv("MODELGAUGE_OFFLINE", "1")
+    fetched = run("dependencies", "fetch", "--test", "by_language")
+    assert fetched.code != 0
+    assert "'fr' of 'by_language'" in fetched.err
+
+
 @pytest.fixture
 def words(here):
     plugin = here / "plugin.py"
@@ -79,7 +118,7 @@ def test_what_a_test_needs_is_told_with_its_state_and_the_fix(run, words):
     left, right = run("dependencies", "list", "--test", "two_files", "--json").json["dependencies"]
     assert (left["here"], left["problem"], right["here"]) == (True, None, False)
     assert f"\n\n{right['problem']}\n" in shown
-    assert left.keys() == {"test_uid", "key", "source", "sha256", "here", "problem"}
+    assert left.keys() == {"test_uid", "key", "source", "sha256", "when_used", "here", "problem"}
 
 
 def test_of_several_tests_each_failure_is_told(run, words):

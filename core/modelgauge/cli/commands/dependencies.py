@@ -15,7 +15,7 @@ from modelgauge.reports.layout import columns
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.dependencies.request import ResolvedDependency
@@ -60,9 +60,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
     if not rows:
         app.show("These tests need no data." if tests else f"No data is stored in {app.settings.data_dir}.")
     elif tests:
-        table = [
-            (row["test_uid"], row["key"], "here" if row["here"] else "missing", row["source"]) for row in rows
-        ]
+        table = [(row["test_uid"], row["key"], _state(row), row["source"]) for row in rows]
         app.show_table(table, ("TEST", "KEY", "STATE", "SOURCE"), folds=_FOLDS)
         for row in rows:
             if row["problem"]:
@@ -98,7 +96,9 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     failures = []
     for made in _tests_with_secrets(app, _uids(app, tests)):
         try:
-            rows += [_fetched_row(made, key, dependency) for key, dependency in resolver.data(made).items()]
+            rows += [
+                _fetched_row(made, key, dependency) for key, dependency in resolver.all_data(made).items()
+            ]
         except DependencyError as error:
             failures.append(error)
     table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
@@ -197,5 +197,12 @@ def _needed_rows(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
         for key, data in declared(made, "get_dependencies").items():
             problem = next(iter(_store(app).missing(made.uid, {key: data})), None)
             needed = {"test_uid": made.uid, "key": key, "source": data.source, "sha256": data.sha256}
+            needed["when_used"] = data.when_used
             rows.append({**needed, "here": problem is None, "problem": problem})
     return rows
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    if row["here"]:
+        return "here"
+    return "fetched when used" if row["when_used"] else "missing"
