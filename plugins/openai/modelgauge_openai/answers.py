@@ -30,13 +30,14 @@ def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
         said = json.loads(text)
         said = said[0] if isinstance(said, list) and said else said
         if isinstance(said, dict) and said.get("error"):
-            return reported(url, said["error"])
+            return reported(url, said)
     first = error.errors(include_url=False)[0]
     start = shortened(text[:200], 100)
     if first["type"] == "json_invalid":
         is_whole = text.lstrip().startswith(("{", "[")) and "EOF" not in first["msg"]
         return ChatError(
-            f"{url} answered with {len(text):,} characters that are no whole JSON ({first['msg']}): {start}.",
+            f"{url} answered with {len(text):,} characters that are no {'' if is_whole else 'whole '}JSON "
+            f"({first['msg']}): {start}.",
             fix=OTHER_PROTOCOL if is_whole else _CHECK_PATH,
             verdict=None if is_whole else Retry(),
         )
@@ -103,7 +104,7 @@ def _check_choice(url: str, choice: Choice) -> None:
         return
     error = (choice.model_extra or {}).get("error")  # OpenRouter's
     if error:
-        raise reported(url, error)
+        raise reported(url, {"error": error})
     if choice.finish_reason == "error":
         raise ChatError(
             f"{url} broke off: the reason why a completion ended is 'error'.", fix=LATER, verdict=Retry()
@@ -121,7 +122,7 @@ def _without_choices(url: str, response: ChatResponse) -> ChatError:
     held: dict[str, Any] = response.model_extra or {}
     is_error = any(isinstance(held.get(name), str | list) for name in ("message", "detail"))
     if held.get("error") or is_error:
-        return reported(url, held.get("error") or held)
+        return reported(url, held)
     if "choices" in response.model_fields_set or not held or held.get("object") == "chat.completion":
         return ChatError(f"{url} answered without any choices.", fix=LATER, verdict=Retry())
     return ChatError(

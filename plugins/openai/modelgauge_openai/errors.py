@@ -112,6 +112,8 @@ _STATUS_BY_CODE = {  # of errors that come with status 200
     "BadRequestError": 400,
     "NotFoundError": 404,
     "authentication_error": 401,
+    "validation": 422,  # TGI's
+    "overloaded": 429,
 }
 
 
@@ -290,10 +292,12 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def reported(url: str, error: Any) -> ChatError:
+def reported(url: str, body: Mapping[str, Any]) -> ChatError:
     """Return the error that a body with status 200 reports. Its status is that which its code stands for, else 502."""
+    error = body.get("error") or body
     first = error[0] if isinstance(error, list) and error else error
-    codes = [str(first.get(name)) for name in ("code", "status", "type")] if isinstance(first, dict) else []
+    said = first if isinstance(first, dict) else body
+    codes = [str(said.get(name)) for name in ("code", "status", "type", "error_type")]
     statuses = (_STATUS_BY_CODE.get(code, int(code) if code.isdecimal() else 0) for code in codes)
     status = next((status for status in statuses if 300 <= status < 600), 502)
-    return refused(url, status, {}, json.dumps({"error": error}))
+    return refused(url, status, {}, json.dumps(body))

@@ -173,7 +173,7 @@ def _completion(choice: protocol.Choice, reading: Reading, block: Metadata | Non
     refusal = reading.field("refusal", message.refusal, _text)
     calls = reading.field("tool_calls", message.tool_calls, _list) or ()
     tool_calls = tuple(filter(None, (reading.field("tool_calls", call, _tool_call) for call in calls)))
-    content, unknown = text_of(message.content)
+    content, unknown = text_of(_content(message))
     if unknown and not (content or refusal or tool_calls or block is not None):
         raise _without_text(unknown[0])
     if unknown:
@@ -195,6 +195,14 @@ def _completion(choice: protocol.Choice, reading: Reading, block: Metadata | Non
         fields["left_out"] = sorted(set(reading.left_out))
     # What a model says instead of an answer is its answer.
     return SUTCompletion(content or refusal or "", **fields)
+
+
+def _content(message: protocol.Answer) -> Any:
+    """Return the content of a message, which some servers give another name."""
+    others = message.model_extra or {}
+    return next(
+        (others[name] for name in _NAMES if message.content is None and others.get(name)), message.content
+    )
 
 
 def _without_text(content: Any) -> InvalidResponseError:

@@ -81,7 +81,7 @@ class Sending:
         if reply.is_stream(asked=self._stream):
             stream = read_stream(text)
             if stream.error:
-                raise reported(url, stream.error)
+                raise reported(url, stream.response)
             if stream.flaw or not stream.is_whole:
                 raise ChatError(
                     f"{url} answered with a stream that cannot be read: {stream.flaw or 'it ended too early'}.",

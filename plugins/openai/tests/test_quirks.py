@@ -4,8 +4,16 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from modelgauge import SUTOptions, TextPrompt, run_test
+from modelgauge import Retry, SUTOptions, TextPrompt, run_test
+from modelgauge_openai.answers import check_answer
+from modelgauge_openai.errors import ChatError
+from modelgauge_openai.protocol import ChatResponse
+from modelgauge_openai.reply import Reply
+from modelgauge_openai.response import sut_response
+from modelgauge_openai.sending import Sending
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -118,8 +126,11 @@ def test_text_is_read_under_any_name(content, ask):
     assert (completion(record).text, completion(record).left_out, requests) == ("Paris.", (), 1)
 
 
-def test_message_that_is_a_text(ask):
-    assert completion(ask(chat("Paris."))[0]).text == "Paris."
+@pytest.mark.parametrize(
+    "message", ["Paris.", ["Paris."], {"text": "Paris."}, {"content": None, "parts": [{"text": "Paris."}]}]
+)
+def test_message_without_content_is_read_by_other_names(message, ask):
+    assert completion(ask(chat(message))[0]).text == "Paris."
 
 
 @pytest.mark.parametrize(
@@ -285,6 +296,9 @@ def test_reply_that_is_cut_off_or_none_is_asked_for_again(body, ask):
         ({"object": "error", "message": "Worker died", "code": 500}, 3, "Worker died"),
         ({"detail": "Engine is dead"}, 3, "Engine is dead"),
         ({"choices": None, "error": "Out of order"}, 3, "Out of order"),
+        ({"error": "Too many tokens", "error_type": "validation"}, 1, "Too many tokens"),
+        (b'data: {"error": "Too many tokens", "error_type": "validation"}\n\n', 1, "Too many tokens"),
+        (b'data: {"error": "Out of memory", "error_type": "generation"}\n\n', 3, "Out of memory"),
     ],
 )
 def test_error_with_status_200_says_whether_to_ask_again(body, requests, words, ask):
@@ -299,3 +313,55 @@ def test_424_is_retried_as_5xx_are(status, requests, ask):
     record, asked = ask(body, status, max_retries=2)
     assert asked == requests
     assert "CUDA error" in record.test_item_exceptions[0].message
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+NAMES = (
+    "usage",
+    "cost",
+    "total_cost",
+    "completion_tokens",
+    "function",
+    "name",
+    "content",
+    "token",
+    "top_logprobs",
+    "x",
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+JSON = st.recursive(
+    LEAVES,
+    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from(NAMES), parts, max_size=3),
+    max_leaves=8,
+)
+SENDING = Sending(stream=False, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+
+
+def read(body):
+    return SENDING.response("https://llm.example", Reply(200, {}, body))
+
+
+@given(JSON, JSON, JSON)
+def test_no_value_of_another_field_costs_the_text(of_response, of_choice, of_message):
+    body = chat(
+        {
+            **PARIS,
+            **dict.fromkeys(("refusal", "reasoning", "reasoning_details", "tool_calls", "audio"), of_message),
+        },
+        of_response,
+        finish_reason="stop" if of_choice == "error" else of_choice,
+        logprobs=of_choice,
+        index=of_choice,
+    )
+    response = read(json.dumps({**body, "timings": of_response, "response_headers": of_response}).encode())
+    check_answer("https://llm.example", {"model": "m"}, response)
+    assert sut_response(response, None).completions[0].text == "Paris."
+    assert ChatResponse.model_validate_json(response.model_dump_json()) == response
+
+
+@given(st.integers(0, len(GRUESSE) - 1), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
+def test_every_beginning_of_a_reply_is_retried(length, charset):
+    with pytest.raises(ChatError) as raised:
+        read(GRUESSE[:length].encode(charset))
+    assert raised.value.verdict == Retry()
