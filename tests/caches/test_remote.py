@@ -25,6 +25,7 @@ KEYS = KeyMaker("sut", {"uid": "s"})
 ENTRIES = [Entry(KEYS.key({"prompt": number}), json.dumps(f"answer {number}")) for number in range(300)]
 DIGESTS = [one.key.digest for one in ENTRIES]
 NUMBER = 30
+ENV = {"PGPASSWORD": PASSWORD, "REDIS_PASSWORD": PASSWORD}
 README = Path(__file__).parents[2] / "plugins/redis/README.md"
 
 
@@ -306,11 +307,34 @@ def test_a_run_stops_where_its_cache_goes_and_resume_ends_it(remote, tmp_path):
         assert (code, "cannot be reached" in err, "modelgauge resume" in err) == (4, True, True), err
     finally:
         remote.server.start()
-    code, _, err = done(tmp_path, "resume", "latest", "--cache", remote.address)
+    remote.server.kill()
+    asked = len(calls(tmp_path))
+    try:
+        code, _, err = done(tmp_path, "resume", "latest", env=ENV)
+        assert (code, "cannot be reached" in err, len(calls(tmp_path))) == (4, True, asked), err
+    finally:
+        remote.server.start()
+    code, _, err = done(tmp_path, "resume", "latest", env=ENV)
     assert code == 0, err
     last = record(runs(tmp_path)[-1])
     assert last["counts"]["scored"] == NUMBER
     assert set(calls(tmp_path)) == {f"question {n}" for n in range(NUMBER)}
+
+
+def test_resume_and_its_plan_use_the_cache_that_the_run_used(remote, tmp_path):
+    (tmp_path / "open").touch()
+    assert ended(start(tmp_path, remote.address))[0] == 0
+    assert ended(start(tmp_path, remote.address, "--max-calls", "0"))[0] == 0
+    run = runs(tmp_path)[-1]
+    lines = (run / "items.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "items.jsonl").write_bytes(b"".join(lines[:10]))
+    (run / "record.json").unlink()
+    code, out, err = done(tmp_path, "resume", "latest", "--dry-run", "--json", env=ENV)
+    assert code == 0, err
+    assert json.loads(out)["plans"][0]["sut_calls"] == {"paid": 0, "cached": NUMBER - 10}
+    code, _, err = done(tmp_path, "resume", "latest", env=ENV)
+    assert (code, len(calls(tmp_path))) == (0, NUMBER), err
+    assert not (tmp_path / "run_data" / "cache").exists()
 
 
 def test_a_password_is_written_nowhere(remote, tmp_path, caplog):

@@ -162,7 +162,9 @@ class RunOptions:
         """The options as a run's manifest keeps them."""
         kept = {name: getattr(self, name) for name, info in OPTIONS.items() if info.group != "process"}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
-        cache = self.cache and without_password(self.cache)
+        cache = self.cache
+        if cache is not None:
+            cache = without_password(cache) if "://" in cache else str(Path(cache).absolute())
         places = {"data_dir": str(self.data_dir), "runs_dir": str(self.runs), "cache": cache}
         return {**kept, **places, "sut_options": asked}
 

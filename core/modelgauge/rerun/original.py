@@ -18,9 +18,11 @@ from modelgauge.datasets.file_tests import NamedGoldens, inherited
 from modelgauge.engine.calls.traits import learn_secrets
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
+from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.engine.run_files.manifest import is_signed
 from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import (
+    CacheError,
     InputFileError,
     InvalidDataError,
     InvalidOptionError,
@@ -29,6 +31,7 @@ from modelgauge.errors import (
     UsageError,
 )
 from modelgauge.interfaces.identity import Initialization
+from modelgauge.wording.visible import without_password
 
 NEW_RUN = "Start a new run: the cache pays for what is equal."
 """The fix of errors that keep a run from being done again."""
@@ -44,6 +47,7 @@ class Names(NamedTuple):
         dataset: a file of goldens.
         metrics: uids.
         form: how the file of goldens is written.
+        cache: the folder of a cache, or its URL.
         dependencies: files, by the keys of declared data.
         plugins: files and modules; None if the caller gives what is installed as an object.
     """
@@ -54,16 +58,19 @@ class Names(NamedTuple):
     dataset: str | Path | None = None
     metrics: Sequence[str] = ()
     form: FileForm = FileForm()
+    cache: str | None = None
     dependencies: Mapping[str, object] | None = None
     plugins: Sequence[str] | None = None
 
     def with_options(self, options: Mapping[str, Any]) -> "Names":
         """Return a copy with the names that stand among the options of a `Runner` added."""
-        plugins: Sequence[str] | None = None
-        if options.get("plugins") is None:  # else nothing is loaded by name
-            settings = options.get("settings") or load_settings(plugins=options.get("plugin_files"))
-            plugins = settings.plugins
-        return self._replace(dependencies=options.get("dependencies"), plugins=plugins)
+        settings = options.get("settings") or load_settings(plugins=options.get("plugin_files"))
+        return self._replace(
+            dependencies=options.get("dependencies"),
+            cache=options.get("cache") or settings.cache,
+            # Where the caller gives what is installed, nothing is loaded by name.
+            plugins=settings.plugins if options.get("plugins") is None else None,
+        )
 
 
 class OriginalRun:
@@ -87,12 +94,14 @@ class OriginalRun:
     def __init__(self, folder: RunFolder, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder, is_trusted_manifest = folder, manifest is not None
         manifest = manifest or folder.read_manifest()
-        if self._is_session(manifest):  # its options are those of pytest
+        is_session = self._is_session(manifest)
+        if is_session:  # its options are those of pytest
             manifest = {**manifest, "options": RunOptions().recorded()}
         try:
             self.described = WorkDescription.load(manifest)
         except InvalidDataError as error:
             raise RecordError(f"{folder.path / MANIFEST} is damaged: {error.problem}", fix=NEW_RUN) from None
+        self._names_cache = not is_session and "cache" in self.described.options
         inputs = self.described.inputs
         self.file = inputs.datasets.get(self.described.test_uid)
         self.form = FileForm(inputs.columns, inputs.delimiter, inputs.encoding)
@@ -216,9 +225,6 @@ class OriginalRun:
                 )
         fixed |= {name: value for name, value in self.described.chosen("record").items() if value}
         fixed["dependencies"] = {**self.local_data(), **(given.get("dependencies") or {})}
-        # Whatever the settings say: nothing of a stranger's enters the user's cache.
-        if self.folder.is_bundled():
-            fixed["cache"] = None
         default: dict[str, Any] = {"caching": recorded.caching}
         if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
             default["runs_dir"] = self.folder.path.parent
@@ -227,6 +233,11 @@ class OriginalRun:
             # Where the caller gives plugins, none is imported.
             loaded = self.plugins if given.get("plugins") is None else ()
             settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
+        if self.folder.is_bundled():  # whatever is given: nothing of a stranger's enters the user's cache
+            fixed["cache"] = None
+        elif given.get("cache") is None:
+            given.pop("cache", None)
+            default |= self.cache(settings)
         return Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
@@ -234,6 +245,34 @@ class OriginalRun:
             inputs=None if goldens is None else goldens.inputs(),
             **{**default, **given, **fixed},
         )
+
+    def cache(self, settings: Settings) -> dict[str, str | None]:
+        """The option `cache` of the run, where it is the user's own; none if its manifest does not say it.
+
+        The password of a URL, which no manifest has, is that of the same URL in the settings, if it has one there.
+        Else the plugin looks for it in the environment.
+
+        Raises:
+            CacheError: the run used a folder that is not there.
+        """
+        if not (self.is_own and self._names_cache):
+            return {}
+        cache: str | None = self.described.options["cache"]
+        if cache is None:
+            return {"cache": None}
+        if "://" not in cache:
+            self._check_cache_folder(Path(cache))
+        elif settings.cache is not None and without_password(settings.cache) == cache:
+            cache = settings.cache
+        return {"cache": cache}
+
+    def _check_cache_folder(self, cache: Path) -> None:
+        """Refuse a cache that was moved or is not mounted: all that the run has paid would be paid again."""
+        if not cache.exists() and any(b'"key":"' in line for line in whole_lines(self.folder.journal)):
+            raise CacheError(
+                f"Run {self.folder.run_id} used the cache in {cache}, which is not there.",
+                fix="Put it back, or give the cache where it is now: --cache FOLDER (in Python cache=…).",
+            )
 
     def _data_dir(self, settings: Settings, data_dir: str | Path | None) -> Path:
         """The data folder of the run, with its cache: above it, unless its folder was moved; then the caller's.

@@ -81,6 +81,8 @@ def _needed_options(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple
         yield "--test", described.test_uid, is_given(names.test, described.test_uid)
     if inputs.judge is not None:
         yield "--judge", inputs.judge, is_given(names.judge, inputs.judge)
+    if (cache := described.options.get("cache")) is not None and not run.folder.is_bundled():
+        yield "--cache", cache, names.cache is not None
     for key, path in run.local_data().items():
         yield "--dependency", f"{key}={path}", key in (names.dependencies or {})
 

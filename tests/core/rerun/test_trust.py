@@ -18,6 +18,7 @@ OPTIONS = {
     "caching": True,
     "sut_options": {},
 }
+URL = "postgresql://team@db.example.org/modelgauge"
 PLAIN = {
     "test_uid": "sums", "test_initialization": {}, "sut_uid": "adder", "sut_initialization": {},
     "dependency_versions": {}, "options": OPTIONS,
@@ -64,6 +65,10 @@ def lacking(folder, names, verb):
         ({}, Names(sut="adder"), "", ""),
         ({}, Names(sut="other"), "--sut adder", ""),
         ({}, Names(sut=object()), "", ""),  # an object is the caller's
+        # Any cache of the caller's will do.
+        ({"options": {**OPTIONS, "cache": URL}}, Names(sut="adder"), f"--cache {URL}", f"--cache {URL}"),
+        ({"options": {**OPTIONS, "cache": URL}}, Names(sut="adder", cache="folder"), "", ""),
+        ({"options": {**OPTIONS, "cache": None}}, Names(sut="adder"), "", ""),
         # A bare name of a test means what is installed; one with parts may reach out.
         ({"test_uid": "sums?x=1"}, Names(sut="adder"), "--test 'sums?x=1'", "--test 'sums?x=1'"),
         ({"test_uid": "acme/sums"}, Names(sut="adder"), "--test acme/sums", "--test acme/sums"),

@@ -23,6 +23,7 @@ from modelgauge.cli.commands.measure import dry_run_option
 from modelgauge.cli.comparing import baseline_options, pop_baseline
 from modelgauge.cli.dataset_options import names_again, other_dataset_options
 from modelgauge.cli.program import GroupedCommand
+from modelgauge.cli.run_cache import cache_of_runs
 from modelgauge.cli.running import report_options, run_and_report
 from modelgauge.cli.thresholds import check_again
 
@@ -61,11 +62,11 @@ def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
 
     RUN is the id of a run, the unique beginning of an id, `latest`, `latest~1`, or a folder. The id of an invocation
     continues each of its incomplete runs in turn. Items with a record, failed items included, are not asked again,
-    even if the run had no cache. Options that change results are those of the run and cannot be given.
+    even if the run had no cache. The cache is that of the run, unless you give another. Options that change results are those of the run and cannot be given.
 
     If the run is not known to be yours (somebody sent it, another machine made it, or it was in an archive), its names
-    are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
-    message lists them, or add its folder to MODELGAUGE_TRUSTED.
+    are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency, --plugin and --cache again, as
+    the message lists them, or add its folder to MODELGAUGE_TRUSTED.
 
     Concurrency, retries, time-outs, rates and caps are those of the run, unless you give them here. A cap counts all
     that the command has spent since it began the run: to continue after a cap, give a higher cap. If the test or its
@@ -96,7 +97,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run again, with the test and the annotators as they are now.
 
     Use it after a change of a test's `measure_quality` or of annotators. It makes new runs and asks no SUT; annotators
-    use the cache. RUN is the id of a run, or of an invocation for all its runs; the unique beginning of an id;
+    use the cache of the run, unless you give another. RUN is the id of a run, or of an invocation for all its runs; the unique beginning of an id;
     `latest`, `latest~1`; or a folder. If the run is not known to be yours, its names must be given again, as for
     resume. Goldens must be unchanged, unless --dataset names others that ask the same, or --column other columns.
     --metric and --judge choose other metrics and another judge. With --ratings, `human` is the mean of people's
@@ -162,7 +163,13 @@ def _run_again(
     verb, folders = function.__name__, find_runs(app.settings.data_dir, run)
     # The same runs in the command that does it once more, whatever has become the latest by then.
     name = lasting_name(run, folders)
-    everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
+    cache = cache_of_runs(app, folders)
+    everything = Names(
+        **names,
+        cache=cache or app.settings.cache,
+        dependencies=given["dependencies"],
+        plugins=app.settings.plugins,
+    )
     again = _load_plugins(app, folders, everything, verb)
     baseline = pop_baseline(app, given)
     if baseline is not None and not how.get("ratings"):
@@ -171,7 +178,7 @@ def _run_again(
     if names["test"] is None and names["dataset"] is None:
         check_again(given["thresholds"], folders)
     measured = {**names, **how}
-    options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
+    options = {**measured, **app.runner_arguments(), **pop_run_options(given), "cache": cache}
     if plan is not None:
         app.show_plans(plan(name, app.settings.data_dir, **options))
         return
