@@ -62,11 +62,12 @@ def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
 
     RUN is the id of a run, the unique beginning of an id, `latest`, `latest~1`, or a folder. The id of an invocation
     continues each of its incomplete runs in turn. Items with a record, failed items included, are not asked again,
-    even if the run had no cache. The cache is that of the run, unless you give another. Options that change results are those of the run and cannot be given.
+    even if the run had no cache. The cache is that of the run, unless you give another. Options that change results
+    are those of the run and cannot be given.
 
     If the run is not known to be yours (somebody sent it, another machine made it, or it was in an archive), its names
-    are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency, --plugin and --cache again, as
-    the message lists them, or add its folder to MODELGAUGE_TRUSTED.
+    are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency, --plugin and --cache again,
+    as the message lists them, or add its folder to MODELGAUGE_TRUSTED.
 
     Concurrency, retries, time-outs, rates and caps are those of the run, unless you give them here. A cap counts all
     that the command has spent since it began the run: to continue after a cap, give a higher cap. If the test or its
@@ -97,11 +98,11 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run again, with the test and the annotators as they are now.
 
     Use it after a change of a test's `measure_quality` or of annotators. It makes new runs and asks no SUT; annotators
-    use the cache of the run, unless you give another. RUN is the id of a run, or of an invocation for all its runs; the unique beginning of an id;
-    `latest`, `latest~1`; or a folder. If the run is not known to be yours, its names must be given again, as for
-    resume. Goldens must be unchanged, unless --dataset names others that ask the same, or --column other columns.
-    --metric and --judge choose other metrics and another judge. With --ratings, `human` is the mean of people's
-    ratings, and an answer that nobody rated fails. The exit code is that of run-test.
+    use the cache of the run, unless you give another. RUN is the id of a run, or of an invocation for all its runs;
+    the unique beginning of an id; `latest`, `latest~1`; or a folder. If the run is not known to be yours, its names
+    must be given again, as for resume. Goldens must be unchanged, unless --dataset names others that ask the same, or
+    --column other columns. --metric and --judge choose other metrics and another judge. With --ratings, `human` is the
+    mean of people's ratings, and an answer that nobody rated fails. The exit code is that of run-test.
 
     \b
     Examples:
