@@ -1,5 +1,6 @@
 """The means over tests of the differences of a measurement that they have in common."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -8,13 +9,14 @@ from numpy.typing import NDArray
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import MacroComparison, MeasurementComparison
 from modelgauge.stats.comparisons.overall import (
-    MeanParts,
+    OverallMean,
     clusters_over_tests,
     overall_mean,
     parts_of_clusters,
     parts_of_values,
 )
-from modelgauge.stats.intervals import CONFIDENCE, normal_quantile
+from modelgauge.stats.comparisons.paired import unseen_differences
+from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
 
 
 def means_over_tests(
@@ -38,7 +40,7 @@ def means_over_tests(
         ranges = {row.value_range for row in of_tests} - {None}  # unknown where all values are equal, say
         if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
             continue
-        found = overall_mean(_parts(of_tests, [pairs[place] for place in places]))
+        found = _overall(of_tests, [pairs[place] for place in places])
         mean = MacroComparison(
             measurement=name,
             candidate=candidate,
@@ -55,12 +57,13 @@ def means_over_tests(
         yield mean, places
 
 
-def _parts(
-    rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]
-) -> list[MeanParts]:
-    """Split the error of each test's difference into what each cluster of its items contributes."""
-    differences = [items.after.values[name] - items.before.values[name] for items, name in pairs]
-    scored = [np.flatnonzero(~np.isnan(values)) for values in differences]
+def _overall(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]) -> OverallMean:
+    """Return the mean over tests; graded scores of a known range get imaginary items, as those of one test do."""
+    sides = [(items.before.values[name], items.after.values[name]) for items, name in pairs]
+    scored = [np.flatnonzero(~np.isnan(after - before)) for before, after in sides]
+    values = [(before[places], after[places]) for (before, after), places in zip(sides, scored, strict=True)]
+    ends = _ends(rows, values)
+    differences = [after - before for before, after in values]
     clusters = clusters_over_tests(
         [len(places) for places in scored],
         [_at(items.clusters, places) for (items, _), places in zip(pairs, scored, strict=True)],
@@ -69,12 +72,29 @@ def _parts(
             for (items, _), places in zip(pairs, scored, strict=True)
         ],
     )
-    return [
-        parts_of_values(values[places], own)
-        if row.stderr is not None
+    parts = [
+        parts_of_values(difference, own)
+        if row.stderr is not None or (ends is not None and len(own) > 1)
         else parts_of_clusters(row.difference or 0.0, _stderr_of_interval(row), own, exact=True)
-        for row, values, places, own in zip(rows, differences, scored, clusters, strict=True)
+        for row, difference, own in zip(rows, differences, clusters, strict=True)
     ]
+    return overall_mean(parts, ends=ends)
+
+
+def _ends(
+    rows: Sequence[MeasurementComparison],
+    values: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
+) -> Interval | None:
+    """Return what items could show, on average over tests; None unless all have graded scores of a known range."""
+    if not all(row.interval_kind in ("bounded", "cr2-bounded") and row.value_range for row in rows):
+        return None
+    ends = [
+        unseen_differences(before, after, *row.value_range)
+        for row, (before, after) in zip(rows, values, strict=True)
+        if row.value_range
+    ]
+    low, high = (math.fsum(own) / len(ends) for own in zip(*ends, strict=True))
+    return low, high
 
 
 def _at(labels: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -92,12 +92,17 @@ def _range(records: Sequence[TestRecord], name: str) -> tuple[float, float]:
 def _mean(
     estimates: Sequence[Estimate], clusters: Sequence[NDArray[np.int64]], possible: tuple[float, float]
 ) -> Estimate:
-    found = overall_mean(
-        [
-            parts_of_clusters(estimate.value, _stderr(estimate), labels, exact=not estimate.stderr)
-            for estimate, labels in zip(estimates, clusters, strict=True)
-        ]
-    )
+    bounded = all(estimate.interval_kind in ("bounded", "cr2-bounded") for estimate in estimates)
+    parts = [
+        parts_of_clusters(
+            estimate.value,
+            estimate.stderr or 0.0 if bounded else _stderr(estimate),
+            labels,
+            exact=not estimate.stderr,
+        )
+        for estimate, labels in zip(estimates, clusters, strict=True)
+    ]
+    found = overall_mean(parts, ends=possible if bounded and all(map(math.isfinite, possible)) else None)
     interval = found.interval
     bounds = [estimate.bounds for estimate in estimates if estimate.bounds is not None]
     if interval is not None:

@@ -124,6 +124,21 @@ def bounded_error(values: "ArrayLike", ends: Sequence[float], clusters: "Labels 
     return MeanError(mean * scale, stderr, n - 1 if sizes is None else _bell_mccaffrey(sizes, each, added, n))
 
 
+def with_imaginary(error: MeanError, ends: Sequence[float], n: int) -> MeanError:
+    """Return the error of a mean over n clusters of about the same weight, with imaginary ones as in `bounded_error`.
+
+    Args:
+        error: of the mean; its standard error is known.
+        ends: the values of the imaginary clusters.
+        n: clusters, 1 or more.
+    """
+    all_n = n + _ADDED * len(ends)
+    mean = (n * error.mean + _ADDED * math.fsum(ends)) / all_n
+    spread = n * (error.mean - mean) ** 2 + _ADDED * math.fsum([(end - mean) ** 2 for end in ends])
+    stderr = math.hypot(n * (error.stderr or 0.0), math.sqrt(spread)) / all_n
+    return MeanError(mean, stderr, error.df + _ADDED * len(ends))
+
+
 def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: float) -> float:
     """Return the degrees of freedom of CR2 for a mean over clusters of these sizes and `added` imaginary ones."""
     kinds, counts = np.unique(sizes, return_counts=True)

@@ -190,6 +190,22 @@ def test_tests_that_share_prompts_tell_no_more_than_one_of_them():
     assert pairs.p_value == pytest.approx(2 * scipy_stats.t.sf(one.difference / pairs.stderr, 58))
 
 
+def test_a_mean_over_graded_tests_allows_for_losses_that_they_have_not_shown():
+    before = np.linspace(0.6, 0.99, 40)
+    known = {"ranges": {"accuracy": (0, 1)}, "questions": np.arange(40)}
+    one = items_of(before, before + 0.001 * np.cos(np.arange(40)), test="one", **known)
+    found = compare_pairs(runs_of(one, replace(one, test="again")), CompareOptions())
+    (mean,), (row, _) = found.macro, found.comparisons
+    assert mean.interval == pytest.approx(row.interval, rel=0.03)
+    apart = compare_pairs(runs_of(one, replace(one, test="other", questions=None)), CompareOptions()).macro[0]
+    assert mean.interval[0] < apart.interval[0] < -0.02
+    assert 0.02 < apart.interval[1] < mean.interval[1]
+    equal = replace(one, after=one.before)
+    (mean,) = compare_pairs(runs_of(equal, replace(equal, test="again")), CompareOptions()).macro
+    assert (mean.difference, mean.verdict) == (0, "cannot_tell")
+    assert mean.interval == pytest.approx(row.interval, rel=0.03)
+
+
 def test_tests_without_a_spread_that_share_prompts_have_one_error():
     same = [
         items_of([0, 1] * 20, [0, 1] * 20, test=test, questions=np.arange(40) + 40 * apart)

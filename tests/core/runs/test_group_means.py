@@ -5,12 +5,21 @@ import math
 import pytest
 from scipy import stats as scipy_stats
 
+from modelgauge import MeasuredTestItem, TestItem
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.results import Counts
 from modelgauge.runs.group_means import group_means
+from modelgauge.stats import MeasuredItems, mean
 
 A = Estimate(0.5, 10, 0.04, (0.42, 0.58), (0.4, 0.6))
 B = Estimate(0.9, 30, 0.03, (0.84, 0.96), (0.8, 1.0))
+
+
+def measured(scores):
+    return [
+        MeasuredTestItem(TestItem([f"prompt {place}"]), {"score": score})
+        for place, score in enumerate(scores)
+    ]
 
 
 def of_group(record, **changes):
@@ -58,6 +67,22 @@ def test_a_test_without_a_spread_counts_by_its_interval(record, second, stderr):
     (found,) = group_means([record.replaced(ranges=ranges) for record in records])
     assert found.mean.stderr == (None if stderr is None else pytest.approx(stderr))
     assert (found.mean.interval is None) == (stderr is None)
+
+
+def test_graded_tests_allow_for_values_that_they_have_not_shown(record, scored):
+    scores = [0.9] * 19 + [0.8]
+    estimate = mean(MeasuredItems.of(measured(scores), ranges={"score": (0, 1)}), "score")
+    records = [
+        of_group(
+            record, test_uid=test, result={"accuracy": estimate}, ranges={"accuracy": (0, 1)}, prompts=20
+        )
+        for test in "ab"
+    ]
+    items = [scored(index) for index in range(20)]
+    (shared,) = group_means([record.with_items(lambda: items) for record in records])
+    assert shared.mean.interval == pytest.approx(estimate.interval, rel=0.02)
+    (apart,) = group_means(records)
+    assert shared.mean.interval[0] < apart.mean.interval[0] < 0.85
 
 
 def test_an_interval_ends_where_the_values_do(record):

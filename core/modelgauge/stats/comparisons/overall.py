@@ -16,6 +16,7 @@ from modelgauge.stats.intervals import (
     joined_clusters,
     mean_error,
     t_interval,
+    with_imaginary,
 )
 from modelgauge.wording.phrases import counted
 
@@ -46,7 +47,7 @@ class OverallMean(NamedTuple):
 
     Args:
         value: the mean.
-        stderr: its standard error; None if that of a test is not known.
+        stderr: its standard error, that of imaginary clusters included; None if that of a test is not known.
         df: the degrees of freedom of the standard error.
         interval: by Student's t; None if there is no standard error.
         p_value: two-sided, that the true mean is 0; None if there is no standard error, or it is 0.
@@ -97,7 +98,9 @@ def parts_of_clusters(
     return MeanParts(mean, stderr, math.inf if exact else max(1.0, len(labels) - 1.0), labels, parts)
 
 
-def overall_mean(tests: Sequence[MeanParts], *, confidence: float = CONFIDENCE) -> OverallMean:
+def overall_mean(
+    tests: Sequence[MeanParts], *, ends: Interval | None = None, confidence: float = CONFIDENCE
+) -> OverallMean:
     """Return the mean of several tests' means (or differences), all alike, with its error.
 
     Tests that share items are not independent: what a cluster contributes to several tests is added before it is
@@ -108,6 +111,8 @@ def overall_mean(tests: Sequence[MeanParts], *, confidence: float = CONFIDENCE) 
 
     Args:
         tests: k >= 1.
+        ends: the lowest and the highest value that a cluster could show which the tests lack, on average over them;
+            one and a half imaginary clusters of each are added, as by `bounded_error`. None adds none.
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 
     Raises:
@@ -123,9 +128,11 @@ def overall_mean(tests: Sequence[MeanParts], *, confidence: float = CONFIDENCE) 
     variance = math.fsum(parts * parts)
     df = _degrees_of_freedom(tests, codes, parts) if variance else math.inf
     error = MeanError(value, math.sqrt(variance), min(df, 1e9))
-    p_value = 2 * student_t_sf(abs(value) / error.stderr, error.df) if error.stderr else None
+    if ends is not None:
+        error = with_imaginary(error, ends, len(parts))
+    p_value = 2 * student_t_sf(abs(error.mean) / error.stderr, error.df) if error.stderr else None
     interval = t_interval(error, confidence=confidence) or (value, value)
-    return OverallMean(value, error.stderr, df, interval, p_value)
+    return OverallMean(value, error.stderr, error.df, interval, p_value)
 
 
 def _degrees_of_freedom(

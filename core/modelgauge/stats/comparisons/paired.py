@@ -49,8 +49,8 @@ class PairedDifferences(NamedTuple):
         counts: (items that only the baseline got right, those that only the candidate did, all items) of right and
             wrong answers, for Tango's formulas. Clusters of equal mean difference count once each, others by their
             effective numbers of items, see `_effect_of_clusters`. None for other values.
-        unseen: the largest loss and the largest gain that an item could show which the sample lacks, see `_unseen`;
-            None where the range is not known, and for right and wrong answers.
+        unseen: the loss and the gain of items that the sample may lack, see `unseen_differences`; None where the range
+            is not known, and for right and wrong answers.
         widest: how far two values can be apart; infinite where that is not known.
     """
 
@@ -216,7 +216,7 @@ def differences_of(
     if is_proportion(np.concatenate([before, after]), declared):
         return PairedDifferences(values, error, codes, _counts(values, codes, error), None, 1.0)
     low, high = declared or (-math.inf, math.inf)
-    unseen = _unseen(before, after, low, high) if 0 < high - low < math.inf else None
+    unseen = unseen_differences(before, after, low, high) if 0 < high - low < math.inf else None
     return PairedDifferences(values, error, codes, None, unseen, high - low)
 
 
@@ -246,11 +246,19 @@ def _effect_of_clusters(values: "NDArray[np.float64]", codes: "NDArray[np.int64]
     return min(max(1.0, (differing * found + most) / (differing + 1)), most)
 
 
-def _unseen(before: "NDArray[np.float64]", after: "NDArray[np.float64]", low: float, high: float) -> Interval:
+def unseen_differences(
+    before: "NDArray[np.float64]", after: "NDArray[np.float64]", low: float, high: float
+) -> Interval:
     """Return the loss and the gain, as root mean squares, of items on which one system has the worst or best value.
 
     A loss is that of a candidate at `low` where the baseline is as seen, or of a baseline at `high` where the
     candidate is as seen, whichever is larger; a gain is the reverse.
+
+    Args:
+        before: (n,) the baseline's values.
+        after: (n,) the candidate's values.
+        low: the lowest possible value.
+        high: the highest possible value.
     """
 
     def size(distances: "NDArray[np.float64]") -> float:
