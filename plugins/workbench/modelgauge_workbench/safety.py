@@ -5,9 +5,13 @@ machine (a foreign name that was rebound to it is not), an `Origin` must be our 
 pages know, and browsers never send JSON from another origin, since nothing here allows it.
 """
 
+import errno
 import hashlib
 import hmac
+import os
+import re
 import secrets
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +25,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modelgauge.files.whole import replacing
+from modelgauge.errors import SettingsError
+from modelgauge.files.regular import opened
+from modelgauge.files.whole import creating
 from modelgauge_workbench.rendering import error_page
 
 CSRF = "csrf"
@@ -32,6 +38,9 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SESSION_SECONDS = 30 * 24 * 3600
 _LARGEST_FIELD = 64 << 20
+_KEY_BYTES = 32
+_KEY = re.compile(rb"[0-9a-f]{64}\n?")
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -50,11 +59,14 @@ class Access:
         token: what visitors must give; None lets in all who reach this machine by its own names. Its hash is kept.
         key_file: where the key lies that signs sessions and forms; made where there is none. None for a key that ends
             with this process.
+
+    Raises:
+        SettingsError: something else is in the place of the key.
     """
 
     def __init__(self, token: str | None, key_file: Path | None = None) -> None:
         self._hash = None if token is None else _hash(token)
-        self._key = secrets.token_bytes(32) if key_file is None else _key_in(key_file)
+        self._key = secrets.token_bytes(_KEY_BYTES) if key_file is None else _key_in(key_file)
 
     @staticmethod
     def new_token() -> str:
@@ -205,13 +217,38 @@ def _hash(text: str) -> bytes:
 
 
 def _key_in(path: Path) -> bytes:
-    """The key in a file of our own, which nobody else can read."""
+    """The key in a file of our own, which nobody else can read; it is made where there is none.
+
+    Where the folder cannot be written or the file not be read, as in a folder of somebody else, the key is new.
+
+    Raises:
+        SettingsError: something else is there.
+    """
     try:
-        return bytes.fromhex(path.read_text(encoding="ascii"))
-    except FileNotFoundError:
-        key = secrets.token_bytes(32)
+        if not path.exists():
+            _make_key(path)
+        with opened(path) as file:
+            found, text = os.fstat(file.fileno()), file.read(2 * _KEY_BYTES + 2)
+    except OSError as error:
+        if error.errno in _NOT_OURS:
+            return secrets.token_bytes(_KEY_BYTES)
+        raise _unusable(path, f"{error.strerror}") from None
+    if sys.platform != "win32" and found.st_uid != os.geteuid():
+        raise _unusable(path, "it belongs to another user")
+    if sys.platform != "win32" and found.st_mode & 0o077:
+        raise _unusable(path, "other users can read it")
+    if not _KEY.fullmatch(text):
+        raise _unusable(path, "it holds no key")
+    return bytes.fromhex(text.decode("ascii"))
+
+
+def _make_key(path: Path) -> None:
+    """Make the key; where two workbenches do so at once, the key of the first stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as written:
+    with suppress(FileExistsError), creating(path) as written:
         written.touch(mode=0o600)
-        written.write_text(key.hex(), encoding="ascii")
-    return key
+        written.write_text(secrets.token_hex(_KEY_BYTES), encoding="ascii")
+
+
+def _unusable(path: Path, why: str) -> SettingsError:
+    return SettingsError(f"The key in {path} cannot be used: {why}.", fix="Remove it: a new one is made.")

@@ -96,6 +96,7 @@ def serve(
         redact=app.redact,
         read_only=read_only,
     )
+    access = Access(token, workbench.key_file)
     address = _address(host, listening)
     app.show(f"The workbench is at {address}")
     if made is not None:  # past `app.show`, which would hide a secret
@@ -104,7 +105,7 @@ def serve(
     if open_it:
         click.launch(address)
     with suppress(KeyboardInterrupt):
-        run_server(workbench, Access(token, workbench.key_file), listening)
+        run_server(workbench, access, listening)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -18,10 +18,12 @@ from starlette.staticfiles import StaticFiles
 
 from modelgauge.errors import ModelGaugeError
 from modelgauge_workbench.comparisons import pages as comparisons
+from modelgauge_workbench.connections import TimedConnection
 from modelgauge_workbench.datasets import pages as datasets
 from modelgauge_workbench.people import pages as people
 from modelgauge_workbench.rendering import error_page, page
 from modelgauge_workbench.runs import pages as runs
+from modelgauge_workbench.runs.live import Looks
 from modelgauge_workbench.safety import LOGIN, Access, Safety, cookie_of, form_of
 from modelgauge_workbench.starts import pages as starts
 from modelgauge_workbench.workbench import Workbench, workbench_of
@@ -77,13 +79,16 @@ def run_server(workbench: Workbench, access: Access, listening: socket.socket) -
         listening: where visitors come in.
     """
     config = uvicorn.Config(
-        make_app(workbench, access),
+        app := make_app(workbench, access),
+        http=TimedConnection,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    app.state.looks = Looks(lambda: server.should_exit)
+    server.run(sockets=[listening])
 
 
 def _login(request: Request) -> Response:

@@ -18,6 +18,7 @@ from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
 _PAUSE = 1.0  # seconds between two looks
+_REST = 3  # times as long as a look
 _QUIET = 15  # seconds without an item after which a page says so
 
 
@@ -72,22 +73,48 @@ def _quiet(folder: RunFolder) -> str:
     return f"No item has finished for {duration(since)}." if since > _QUIET else ""
 
 
-def events(look: Callable[[], tuple[str, bool]]) -> StreamingResponse:
-    """Server-sent events with what changed, until a run has ended.
+class Looks:
+    """Looks at runs that are going on, for streams of events: all streams of an address share one look.
+
+    One look is made at a time, and rests follow it, so that pages are answered as quickly as without streams.
 
     Args:
-        look: returns what the page shows now, as JSON, and whether the run is going on.
+        is_stopping: returns whether the server stops; then the streams end.
     """
 
-    async def stream() -> AsyncIterator[str]:
-        before = ""
-        while True:
-            now, going_on = await run_in_threadpool(look)
-            if not going_on:
-                yield "event: ended\ndata: {}\n\n"
-                return
-            yield f"data: {now}\n\n" if now != before else ": nothing new\n\n"
-            before = now
-            await asyncio.sleep(_PAUSE)
+    def __init__(self, is_stopping: Callable[[], bool]) -> None:
+        self._is_stopping = is_stopping
+        self._turn = asyncio.Lock()
+        self._latest: dict[str, tuple[float, tuple[str, bool]]] = {}
 
-    return StreamingResponse(stream(), media_type="text/event-stream")
+    def events(self, address: str, look: Callable[[], tuple[str, bool]]) -> StreamingResponse:
+        """Answer with server-sent events of what changed, until a run has ended.
+
+        Args:
+            address: of the stream. Looks for streams of one address see the same.
+            look: returns what the page shows now, as JSON, and whether the run is going on.
+        """
+
+        async def stream() -> AsyncIterator[str]:
+            before = ""
+            while not self._is_stopping():
+                now, going_on = await self._look(address, look)
+                if not going_on:
+                    yield "event: ended\ndata: {}\n\n"
+                    return
+                yield f"data: {now}\n\n" if now != before else ": nothing new\n\n"
+                before = now
+                await asyncio.sleep(_PAUSE)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    async def _look(self, address: str, look: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
+        async with self._turn:
+            began = time.monotonic()
+            self._latest = {key: seen for key, seen in self._latest.items() if began - seen[0] < _PAUSE}
+            if address not in self._latest:
+                seen = await run_in_threadpool(look)
+                ended = time.monotonic()
+                self._latest[address] = ended, seen
+                await asyncio.sleep(_REST * (ended - began))
+            return self._latest[address][1]

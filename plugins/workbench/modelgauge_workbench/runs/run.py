@@ -24,7 +24,7 @@ from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page, rendered
 from modelgauge_workbench.runs.listing import shown_run
-from modelgauge_workbench.runs.live import events, progress_of
+from modelgauge_workbench.runs.live import Looks, progress_of
 from modelgauge_workbench.runs.notes import Notes
 from modelgauge_workbench.runs.summary import Summary, summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
@@ -185,4 +185,5 @@ def stream_run(request: Request) -> Response:
         }
         return json.dumps(shown), True
 
-    return events(look)
+    looks: Looks = request.app.state.looks
+    return looks.events(f"{request.url.path}?{request.url.query}", look)
