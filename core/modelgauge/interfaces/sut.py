@@ -137,7 +137,9 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
             "many_calls", which the engine makes, each for a prompt without `num_completions`. "auto" finds out:
             many, once a response has one completion where several were asked for, or `evaluate` raises
             `SingleCompletionError`.
-        split_reasoning: False leaves `<think>` blocks in the text.
+        split_reasoning: False leaves reasoning (`<think>` blocks and the like, see `text.split_reasoning`) in the text.
+        reasoning_marks: the marks before and behind the model's reasoning, `("<plan>", "</plan>")`, in place of those
+            that `text.split_reasoning` knows.
         max_concurrency: most calls at once; None leaves it to the engine.
         batch_size: for `evaluate_batch`: most requests in a batch.
     """
@@ -145,6 +147,7 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = ()
     completions: Completions = "one_call"
     split_reasoning: bool = True
+    reasoning_marks: tuple[str, str] | None = None
     batch_size: int = 32
     generic_response_position: ClassVar[int] = 1
 
@@ -246,6 +249,11 @@ def check_sut(sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any
 
 def _check_declared(cls: type[PromptResponseSUT[Any, Any]]) -> None:
     check_capabilities(cls, "capabilities", cls.capabilities)
+    if cls.reasoning_marks is not None and not _are_two_texts(cls.reasoning_marks):
+        raise DefinitionError(
+            f"{cls.__qualname__}.reasoning_marks is {cls.reasoning_marks!r}, not two texts.",
+            fix='Give the marks before and behind the reasoning: reasoning_marks = ("<plan>", "</plan>")',
+        )
     for capability in cls.capabilities:
         missing = [name for name in capability.methods if not overrides(cls, name)]
         if missing:
@@ -253,3 +261,9 @@ def _check_declared(cls: type[PromptResponseSUT[Any, Any]]) -> None:
                 f"{cls.__qualname__} declares {capability.__name__} without {', '.join(missing)}.",
                 fix=f"Define def {missing[0]}(self, prompt), or do not declare it in `capabilities`.",
             )
+
+
+def _are_two_texts(marks: object) -> bool:
+    return (
+        isinstance(marks, tuple) and len(marks) == 2 and all(isinstance(mark, str) and mark for mark in marks)
+    )

@@ -6,8 +6,9 @@ read in `choice_extraction`; JSON that a judge returns is read where judges are.
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from modelgauge.errors import InvalidDataError
@@ -149,15 +150,13 @@ def first_line(text: str) -> str:
 
 # --- reasoning ----------------------------------------------------------------------------------------------
 
-_TAG = re.compile(r"<(/?)(?:think(?:ing)?|thought)>", re.IGNORECASE)
-
 
 class SplitText(NamedTuple):
     """A completion's text in two parts.
 
     Args:
         text: the answer; empty if the completion ended while the model was still thinking.
-        reasoning: what was inside the tags; None if there are no tags, empty if there is nothing inside
+        reasoning: what was inside the marks; None if there are no marks, empty if there is nothing inside
             them.
         truncated: the reasoning was not closed, so there is no answer.
     """
@@ -167,64 +166,171 @@ class SplitText(NamedTuple):
     truncated: bool
 
 
-def split_reasoning(raw: str) -> SplitText:
+class _Marks(NamedTuple):
+    """The marks of a family of models.
+
+    Args:
+        opening: the pattern of the mark before reasoning.
+        closing: the pattern of the mark behind it.
+        answer: the pattern of the mark before the answer, which ends reasoning too.
+        ends: the marks behind the answer.
+    """
+
+    opening: str
+    closing: str
+    answer: str = "(?!)"
+    ends: tuple[str, ...] = ()
+
+
+_TAG = "(?:think(?:ing)?|thought|reasoning)"
+_HEADER = r"(?:<\|start\|>assistant)?<\|channel\|>NAME[^<]{0,200}(?:<\|constrain\|>[^<]{0,50})?<\|message\|>"
+_KNOWN = (
+    _Marks(rf"(?i:<{_TAG}>)", rf"(?i:</{_TAG}>)"),  # most open models
+    _Marks(r"\[THINK\]", r"\[/THINK\]"),  # Magistral
+    _Marks("◁think▷", "◁/think▷"),  # Kimi
+    _Marks("<seed:think>", "</seed:think>"),  # Seed
+    _Marks(r"<\|channel>thought\b", r"<channel\|>", ends=("<turn|>",)),  # Gemma
+    _Marks(  # Cohere
+        r"<\|START_THINKING\|>",
+        r"<\|END_THINKING\|>",
+        answer=r"<\|START_RESPONSE\|>",
+        ends=("<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>"),
+    ),
+    _Marks(  # gpt-oss: https://github.com/openai/harmony
+        _HEADER.replace("NAME", "(?:analysis|commentary)"),
+        r"(?:<\|end\|>\s*)?<\|start\|>assistant(?=<\|channel\|>)",
+        answer=_HEADER.replace("NAME", "final"),
+        ends=("<|end|>", "<|return|>", "<|call|>"),
+    ),
+)
+_BARE_HARMONY = re.compile(r"\s*analysis(?=\w)(.*?)assistantfinal(.*)", re.DOTALL)
+"""The channels of gpt-oss from a server that leaves out its special tokens."""
+
+_SIGNS = ("<", "[", "◁", "assistantfinal")
+_BLANK = re.compile(r"\s*")
+_MOST_ENDS = 3
+
+
+def split_reasoning(raw: str, marks: tuple[str, str] | None = None) -> SplitText:
     """Split the reasoning off the beginning of a completion.
 
-    The tags are `<think>`, `<thinking>` and `<thought>` in any case, as open models write them. Reasoning comes
-    before the answer, so the rules look at the beginning of the text only, and nothing is ever cut out of the
-    middle of an answer:
+    The marks are those that open models write: `<think>`, `<thinking>`, `<thought>` and `<reasoning>` in any case,
+    `[THINK]` (Magistral), `◁think▷` (Kimi), `<seed:think>` (Seed), `<|channel>thought` (Gemma),
+    `<|START_THINKING|>` (Cohere), and the channels of gpt-oss. Without its special tokens, these are split only where
+    they are certain: the text begins with `analysis`, at once followed by a word, and `assistantfinal` comes later.
+    Reasoning comes before the answer, so the rules look at the beginning of the text only, and nothing is ever cut
+    out of the middle of an answer:
 
-    1. A text that begins with an opening tag is reasoning up to the next closing tag. Without a closing tag
-       all of it is reasoning, truncated.
-    2. A closing tag with no opening tag before it ends reasoning that began in the prompt's template.
+    1. A text that begins with an opening mark is reasoning up to the next closing mark of the same family. Without a
+       closing mark all of it is reasoning, truncated.
+    2. A closing mark with no opening mark of its family before it ends reasoning that began in the prompt's template.
     3. Blocks that follow each other with nothing but whitespace between them are one reasoning, joined by
        blank lines.
-    4. Everything after that is the answer, whatever tags it mentions; so is a text in which an opening tag
-       comes after other words.
-    5. Inside reasoning, an opening tag is a mention, and the first closing tag ends the block: models emit it
-       as one special token. A tag in backticks is a mention everywhere.
+    4. Everything after that is the answer, whatever marks it mentions; so is a text in which an opening mark
+       comes after other words. The marks around an answer (Cohere, gpt-oss) are left out.
+    5. Inside reasoning, an opening mark is a mention, and the first closing mark ends the block: models emit it
+       as one special token. A mark in backticks is a mention everywhere.
 
     Whitespace around the reasoning and the answer is stripped; a text without reasoning is returned unchanged. If the
-    template had the opening tag and the completion was cut off before the closing tag, nothing shows it, and the
+    template had the opening mark and the completion was cut off before the closing mark, nothing shows it, and the
     completion is returned as text.
 
     Args:
         raw: a completion as the model wrote it. Takes linear time.
+        marks: an opening and a closing mark, for a model that writes others; they replace those above.
     """
-    if "<" not in raw:
+    if marks is None and not any(sign in raw for sign in _SIGNS):  # nearly always
         return SplitText(raw, None, truncated=False)
+    if marks is None and (bare := _BARE_HARMONY.match(raw)) is not None:
+        return SplitText(bare[2].strip(), bare[1].strip(), truncated=False)
+    families = _compiled(_KNOWN if marks is None else (_Marks(re.escape(marks[0]), re.escape(marks[1])),))
     thoughts: list[str] = []
-    answer_start = 0
-    block_start: int | None = None
-    for opening, start, end in _tags(raw):
-        if block_start is not None:
-            if not opening:
-                thoughts.append(raw[block_start:start])
-                answer_start, block_start = end, None
-        elif opening and not raw[answer_start:start].strip():
-            block_start = end
-        elif not opening and not thoughts:
-            thoughts.append(raw[:start])
-            answer_start = end
-        else:
+    at = 0
+    ends: tuple[str, ...] = ()
+    while (block := _block_at(families, raw, at)) is not None:
+        family, begin = block
+        ends, ending = family.ends, _unquoted(family.ending, raw, begin)
+        if ending is None:
+            rest = _without_ends(raw[begin:], ends)
+            return SplitText("", _joined_thoughts([*thoughts, rest]), truncated=True)
+        thoughts.append(raw[begin : ending.start()])
+        at = ending.end()
+        if ending["closing"] is None:  # the answer begins
             break
-    if block_start is not None:
-        return SplitText("", _joined_thoughts([*thoughts, raw[block_start:]]), truncated=True)
+    for family in families:
+        if (answer := _behind_blank(family.answer, raw, at)) is not None:
+            at, ends, thoughts = answer, family.ends, thoughts or [""]
     if not thoughts:
         return SplitText(raw, None, truncated=False)
-    return SplitText(raw[answer_start:].strip(), _joined_thoughts(thoughts), truncated=False)
+    return SplitText(_without_ends(raw[at:], ends), _joined_thoughts(thoughts), truncated=False)
 
 
-def _tags(raw: str) -> Iterator[tuple[bool, int, int]]:
-    """The tags that are not mentions, in order: whether it opens, its start, its end."""
-    for match in _TAG.finditer(raw):
-        start, end = match.span()
-        # One backtick before and one after quote the tag; three before it are the end of a code block.
+class _Family(NamedTuple):
+    """The patterns of the marks of a family, compiled; `ending` is that of closing or answer."""
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    answer: re.Pattern[str]
+    ending: re.Pattern[str]
+    ends: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def _compiled(table: tuple[_Marks, ...]) -> Sequence[_Family]:
+    return [
+        _Family(
+            re.compile(marks.opening),
+            re.compile(marks.closing),
+            re.compile(marks.answer),
+            re.compile(f"(?P<closing>{marks.closing})|{marks.answer}"),
+            marks.ends,
+        )
+        for marks in table
+    ]
+
+
+def _block_at(families: Sequence[_Family], raw: str, at: int) -> tuple[_Family, int] | None:
+    """Return the family and the beginning of the reasoning at a place, with nothing but whitespace before it.
+
+    At the beginning of the text it may have been opened by the template.
+    """
+    for family in families:
+        if (begin := _behind_blank(family.opening, raw, at)) is not None:
+            return family, begin
+    closed: dict[int, _Family] = {}
+    for family in families if at == 0 else ():
+        closing = _unquoted(family.closing, raw, 0)
+        opening = None if closing is None else _unquoted(family.opening, raw, 0)
+        if closing is not None and (opening is None or opening.start() > closing.start()):
+            closed[closing.start()] = family
+    return (closed[min(closed)], 0) if closed else None
+
+
+def _behind_blank(pattern: re.Pattern[str], raw: str, at: int) -> int | None:
+    """Return the place behind a mark that stands at a place, or behind whitespace there."""
+    blank = _BLANK.match(raw, at)
+    found = pattern.match(raw, at if blank is None else blank.end())
+    return None if found is None else found.end()
+
+
+def _unquoted(pattern: re.Pattern[str], raw: str, at: int) -> re.Match[str] | None:
+    """Find the next mark that is no mention."""
+    for found in pattern.finditer(raw, at):
+        start, end = found.span()
+        # One backtick before and one after quote the mark; three before it are the end of a code block.
         before, after = raw[max(0, start - 2) : start], raw[end : end + 1]
-        quoted = after == "`" and before.endswith("`") and before != "``"
-        if not quoted:
-            yield not match[1], start, end
+        if not (after == "`" and before.endswith("`") and before != "``"):
+            return found
+    return None
 
 
-def _joined_thoughts(thoughts: list[str]) -> str:
+def _without_ends(text: str, ends: tuple[str, ...]) -> str:
+    text = text.strip()
+    for _ in range(_MOST_ENDS):
+        for end in ends:
+            text = text.removesuffix(end).rstrip()
+    return text
+
+
+def _joined_thoughts(thoughts: Sequence[str]) -> str:
     return "\n\n".join(stripped for thought in thoughts if (stripped := thought.strip()))

@@ -46,6 +46,19 @@ def test_a_sut_is_asked_and_its_reasoning_is_split_off():
     assert exchange.failure is None
 
 
+def test_sut_names_marks_of_its_reasoning():
+    sut = mg.FunctionSUT("plans", lambda text: f"<plan>hm</plan>{text}!")
+    sut.reasoning_marks = ("<plan>", "</plan>")
+    (completion,) = ask(sut, mg.TextPrompt("hi")).answer.completions
+    assert (completion.text, completion.reasoning) == ("hi!", "hm")
+
+
+def test_truncated_channels_of_gpt_oss_leave_no_answer():
+    sut = mg.FunctionSUT("gpt", lambda text: f"<|channel|>analysis<|message|>{text}")
+    (completion,) = ask(sut, mg.TextPrompt("hi")).answer.completions
+    assert (completion.text, completion.reasoning, completion.truncated_reasoning) == ("", "hi", True)
+
+
 def test_a_completion_reaches_an_annotator_whole_and_its_judge_is_asked():
     judge = Judge("judge", mg.FunctionSUT("model", lambda text: f"about {text}"))
     prompt = mg.PromptWithContext("question", context={"a": 1})

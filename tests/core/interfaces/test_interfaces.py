@@ -77,6 +77,12 @@ def test_defining_a_method_declares_the_capability():
     }
 
 
+@pytest.mark.parametrize("marks", ["<plan>", ("<plan>",), ("<plan>", ""), ("<plan>", None), 5])
+def test_marks_of_reasoning_must_be_two_texts(marks):
+    with pytest.raises(DefinitionError, match="not two texts"):
+        type("Planner", (Echo,), {"reasoning_marks": marks})
+
+
 def test_a_declared_capability_without_its_method_is_an_error_of_the_class():
     with pytest.raises(
         DefinitionError, match=r"Broken declares AcceptsChatPrompt without translate_chat_prompt"

@@ -43,6 +43,52 @@ PLAIN = st.text().filter(lambda text: "<" not in text and "`" not in text)
             "<think>```x```</think>```B```", "```B```", "```x```", id="between code blocks, no mention"
         ),
         pytest.param("<think>B < A</think>A > B", "A > B", "B < A", id="other angle brackets"),
+        pytest.param("<reasoning>A</reasoning><answer>B</answer>", "<answer>B</answer>", "A", id="reasoning"),
+        pytest.param("[THINK]A[/THINK]B", "B", "A", id="Magistral"),
+        pytest.param("◁think▷A◁/think▷B", "B", "A", id="Kimi"),
+        pytest.param("<seed:think>A</seed:think>B", "B", "A", id="Seed"),
+        pytest.param(
+            "<|START_THINKING|>A<|END_THINKING|><|START_RESPONSE|>B<|END_RESPONSE|>", "B", "A", id="Cohere"
+        ),
+        pytest.param("<|START_THINKING|>A<|END_THINKING|>B", "B", "A", id="Cohere, answer without marks"),
+        pytest.param("<|START_RESPONSE|>B<|END_RESPONSE|>", "B", "", id="Cohere, without thoughts"),
+        pytest.param("A<|END_THINKING|><|START_RESPONSE|>B", "B", "A", id="Cohere, opened by the template"),
+        pytest.param("<|channel>thought\nA<channel|>B<turn|>", "B", "A", id="Gemma"),
+        pytest.param("<|channel>thought\n<channel|>B", "B", "", id="Gemma, without thoughts"),
+        pytest.param(
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>",
+            "B",
+            "A",
+            id="gpt-oss",
+        ),
+        pytest.param(
+            "<|start|>assistant<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B",
+            "B",
+            "A",
+            id="gpt-oss, without ends",
+        ),
+        pytest.param(
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+            "<|constrain|>json<|message|>{}<|end|>\n<|start|>assistant<|channel|>final <|constrain|>JSON<|message|>[1]",
+            "[1]",
+            "A\n\n{}",
+            id="gpt-oss, all channels",
+        ),
+        pytest.param(
+            "A<|end|><|start|>assistant<|channel|>final<|message|>B",
+            "B",
+            "A",
+            id="gpt-oss, opened by the template",
+        ),
+        pytest.param("<|channel|>final<|message|>B<|return|>", "B", "", id="gpt-oss, without thoughts"),
+        pytest.param(
+            "analysisThe user asks.assistantfinalB", "B", "The user asks.", id="gpt-oss, marks left out"
+        ),
+        pytest.param(
+            "[THINK]A </think> [THINK] B[/THINK]C", "C", "A </think> [THINK] B", id="another family's mark"
+        ),
+        pytest.param("[THINK]A `[/THINK]`[/THINK]B", "B", "A `[/THINK]`", id="Magistral, a mention"),
+        pytest.param("A [THINK] B</think>C", "C", "A [THINK] B", id="another family's mark, template"),
     ],
 )
 def test_reasoning_is_split_from_the_answer(raw: str, text: str, reasoning: str) -> None:
@@ -57,6 +103,16 @@ def test_reasoning_is_split_from_the_answer(raw: str, text: str, reasoning: str)
         ("<think>A</thi", "A</thi"),
         ("<think>A</think> <think>B", "A\n\nB"),
         ("<think>the tag `</think>` ends", "the tag `</think>` ends"),
+        ("[THINK]A</think>B", "A</think>B"),
+        ("◁think▷A", "A"),
+        ("<seed:think>A", "A"),
+        ("<|START_THINKING|>A<|END_OF_TURN_TOKEN|>", "A"),
+        ("<|channel>thought\nA", "A"),
+        ("<|channel|>analysis<|message|>A<|end|>", "A"),
+        (
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>B",
+            "A\n\nB",
+        ),
     ],
 )
 def test_reasoning_that_does_not_end_leaves_no_answer(raw: str, reasoning: str) -> None:
@@ -75,10 +131,28 @@ def test_reasoning_that_does_not_end_leaves_no_answer(raw: str, reasoning: str) 
         "I was thinking. <thinker> </thinkers>",
         "Sure.\n<think>",
         "<b>bold</b>",
+        "Magistral writes [THINK] and [/THINK].",
+        "Kimi writes ◁think▷ and ◁/think▷, Seed <seed:think> and </seed:think>.",
+        "Write `[/THINK]` at the end.",
+        "<answer>B</answer><reasoning>A</reasoning>",
+        "Harmony begins with <|channel|>analysis<|message|>, and the answer with <|channel|>final<|message|>.",
+        "Paris.<|end|>",
+        "analysis of the data: assistantfinal is one word",
+        "analysisWithout an end",
+        "The words analysisA and assistantfinal",
+        "[think] of [1]",
     ],
 )
 def test_a_text_without_leading_reasoning_is_returned_to_the_byte(raw: str) -> None:
     assert split_reasoning(raw) == (raw, None, False)
+
+
+def test_named_marks_replace_known_ones() -> None:
+    marks = ("(plan)", "(/plan)")
+    assert split_reasoning("(plan)A(/plan)B", marks) == ("B", "A", False)
+    assert split_reasoning("A(/plan)<think>B</think>", marks) == ("<think>B</think>", "A", False)
+    assert split_reasoning("(plan)A", marks) == ("", "A", True)
+    assert split_reasoning("<think>A</think>B", marks) == ("<think>A</think>B", None, False)
 
 
 @given(reasoning=PLAIN, answer=PLAIN, opened=st.booleans())
@@ -101,7 +175,29 @@ def test_the_parts_come_from_the_text_and_never_contradict_each_other(raw: str) 
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think></think>", "<think>", "</think>", "<", "`</think>`", "<think", " <think>a"]
+    "piece",
+    [
+        *(
+            "<think></think>",
+            "<think>",
+            "</think>",
+            "<",
+            "`</think>`",
+            "<think",
+            " <think>a",
+            "[THINK]",
+            "`◁/think▷`",
+        ),
+        *(
+            "<|end|>",
+            "<|start|>assistant",
+            "<|channel|>",
+            "<|channel|>analysis",
+            "<|channel|>final<|message|>",
+            " ",
+        ),
+        *("analysisa", "assistantfinal", "<|START_THINKING|><|END_THINKING|>", "[/THINK]<think>"),
+    ],
 )
 def test_time_is_linear_in_the_length(piece: str) -> None:
     """Quadratic work on a megabyte would take minutes; the bound only has to tell these apart."""

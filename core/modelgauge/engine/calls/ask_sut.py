@@ -161,18 +161,23 @@ def _is_whole(response: SUTResponse) -> bool:
 
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:
-    """Split `<think>` blocks off the texts, unless the SUT keeps them."""
+    """Split the reasoning off the texts, unless the SUT keeps it there."""
     if not sut.split_reasoning:
         return response
-    completions = tuple([split_off(completion) for completion in response.completions])
+    completions = tuple([split_off(completion, sut.reasoning_marks) for completion in response.completions])
     return response if completions == response.completions else response.replaced(completions=completions)
 
 
-def split_off(completion: SUTCompletion) -> SUTCompletion:
-    """A completion whose reasoning is split off its text, where that holds any."""
-    if completion.reasoning is not None or "<" not in completion.text:
+def split_off(completion: SUTCompletion, marks: tuple[str, str] | None = None) -> SUTCompletion:
+    """A completion whose reasoning is split off its text, where that holds any.
+
+    Args:
+        completion: of a SUT or an app.
+        marks: around its reasoning, if it names them.
+    """
+    if completion.reasoning is not None:
         return completion
-    split = split_reasoning(completion.text)
+    split = split_reasoning(completion.text, marks)
     if split.reasoning is None:
         return completion
     return completion.replaced(
