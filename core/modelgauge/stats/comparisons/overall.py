@@ -126,7 +126,7 @@ def overall_mean(
     codes = cluster_codes(np.concatenate([test.clusters for test in tests]))
     parts = np.bincount(codes, weights=np.concatenate([test.parts for test in tests])) / len(tests)
     variance = math.fsum(parts * parts)
-    df = _degrees_of_freedom(tests, codes, parts) if variance else math.inf
+    df = _degrees_of_freedom(tests, codes, parts) if variance else min(test.df for test in tests)
     error = MeanError(value, math.sqrt(variance), min(df, 1e9))
     if ends is not None:
         error = with_imaginary(error, ends, len(parts))
