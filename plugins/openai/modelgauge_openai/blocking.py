@@ -26,13 +26,13 @@ _WORDS = re.compile(  # of errors without such a code; the services stand in the
     "ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy|GUARDRAIL_INTERVENED"
     "|DataInspectionFailed|may contain inappropriate content|content exists risk|flagged as potentially violating"
     "|violates? (our )?usage guidelines|violat(ed|es|ing|ion of) ([a-z-]+ ){0,4}(guardrail|moderation|safety) polic"
-    """|['"]code['"]: ?['"]content_filter['"]""",
+    r"""|['"]code\\?['"]: ?\\?['"]content_filter\\?['"]""",
     re.IGNORECASE,
 )
 _CODE_FIELDS = ("code", "type", "status", "action")
 _WRAPPINGS = (
     *("error", "message", "detail", "innererror", "inner_error", "provider_specific_fields", "metadata"),
-    *("prompt_feedback", "promptFeedback"),
+    *("raw", "prompt_feedback", "promptFeedback"),
 )
 """Fields of an error or a response that hold what the service says of it."""
 

@@ -14,6 +14,9 @@ _JOINED = ("content", "refusal", "reasoning_content", "reasoning")
 
 _KINDS = ("function", "custom")
 _OF_A_PIECE = frozenset({"index", "delta", "message", "logprobs", "finish_reason"})
+_MISFITS = (ValueError, TypeError, AttributeError, RecursionError)
+"""What reading raises for an event of another form."""
+
 _LINE_END = re.compile(r"\r?\n")  # and no other: U+2028, U+0085 and their like are text
 
 
@@ -43,12 +46,7 @@ def read_stream(events: str) -> Stream:
             continue
         try:
             _add_chunk(stream, choices, json.loads(data, strict=False))
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ) as error:  # of another form than events have
+        except _MISFITS as error:
             stream.flaw = stream.flaw or str(error)
     stream.response["choices"] = [choices[index] for index in sorted(choices)]
     ended = [choice.get("finish_reason") is not None for choice in choices.values()]
@@ -57,11 +55,19 @@ def read_stream(events: str) -> Stream:
 
 
 def _data_of(events: str) -> Iterator[str]:
+    """Yield the data of each event: a line that is whole by itself, else all lines up to an empty one."""
+    data: list[str] = []
     lines = _LINE_END.split(events) if "\n" in events else events.split("\r")
-    for line in lines:
-        name, _, data = line.partition(":")
-        if name.strip() == "data" and data.strip():
-            yield data.strip()
+    for line in [*lines, ""]:
+        name, _, value = line.partition(":")
+        value = value.strip() if name.strip() == "data" else ""
+        if value and not data and (value == "[DONE]" or _is_whole(value)):
+            yield value
+        elif value:
+            data.append(value)
+        elif data and not line.strip():
+            yield "\n".join(data)
+            data = []
 
 
 def _add_chunk(stream: Stream, choices: dict[int, dict[str, Any]], chunk: Any) -> None:

@@ -165,6 +165,29 @@ FORMS = {
         "",
         ["violence"],
     ),
+    "OpenRouter, wrapping": (
+        400,
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {"raw": json.dumps({"error": AZURE})},
+            }
+        },
+        "",
+        None,
+    ),
+    "LiteLLM, quoting JSON": (
+        400,
+        {
+            "error": {
+                "message": f"BadRequestError: {json.dumps(json.dumps({'code': 'content_filter'}))}",
+                "code": "400",
+            }
+        },
+        "",
+        None,
+    ),
     "OpenRouter, in a choice": (200, chat(choice("Par", "error", error=AZURE)), "Par", ["violence"]),
     "error with status 200": (200, {"error": AZURE}, "", ["violence"]),
     "errors in a list": (200, [{"error": AZURE}], "", ["violence"]),

@@ -17,6 +17,9 @@ def piece(delta, finish=None, **more):
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
 
 
+PAR, IS = piece({"role": "assistant", "content": "Par"}), piece({"content": "is."})
+
+
 def stream(*chunks, end="\n"):
     """Events as servers write them; a text is a line as it is."""
     lines = [
@@ -49,6 +52,16 @@ def test_other_line_ends_are_text(end, character):
         assert read(stream(chunk, end=end)).text == f"a{character}b"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_data_of_several_lines_is_one_event(end):
+    lines = json.dumps(piece({"content": "Paris."}, "stop"), indent=1).splitlines()
+    assert read(end.join(f"data: {line}" for line in lines) + end).text == "Paris."
+
+
+def test_events_without_empty_lines_between_them():
+    assert read(stream(PAR, IS, DONE).replace("\n\n", "\n")).text == "Paris."
+
+
 def test_carriage_return_alone_ends_no_line_beside_line_feeds():
     chunk = 'data: {"choices": [{"delta": {"content": "a\rb"},\r"finish_reason": "stop"}]}'
     assert read(stream(chunk)).text == "a\rb"
@@ -65,7 +78,6 @@ def test_surrogate_pair_may_be_cut_between_two_events():
 
 # --- the end ----------------------------------------------------------------------------------------------------------
 
-PAR, IS = piece({"role": "assistant", "content": "Par"}), piece({"content": "is."})
 USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
 
 
