@@ -20,18 +20,28 @@ _REASONS = frozenset(  # why a completion ended, in small letters
 _CODES = frozenset(  # of errors, in small letters
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}  # Azure, OpenAI
     | {"moderation_blocked", "guardrail_intervened"}  # OpenAI, Bedrock
-    | {"data_inspection_failed", "datainspectionfailed"}  # Alibaba
+    | {"data_inspection_failed", "datainspectionfailed", "hooks_failed"}  # Alibaba; Portkey
 )
 _WORDS = re.compile(  # of errors without such a code; the services stand in the tests
     "ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy|GUARDRAIL_INTERVENED"
     "|DataInspectionFailed|may contain inappropriate content|content exists risk|flagged as potentially violating"
     "|violates? (our )?usage guidelines|violat(ed|es|ing|ion of) ([a-z-]+ ){0,4}(guardrail|moderation|safety) polic"
+    "|blocked due to (security configurations|DLP)"
     r"""|['"]code\\?['"]: ?\\?['"]content_filter\\?['"]""",
     re.IGNORECASE,
 )
-_CODE_FIELDS = ("code", "type", "status", "action")
+_CODE_FIELDS = ("code", "type", "status", "action", "error_type", "provider_code")
 _WRAPPINGS = (
-    *("error", "message", "detail", "innererror", "inner_error", "provider_specific_fields", "metadata"),
+    *(
+        "error",
+        "errors",
+        "message",
+        "detail",
+        "innererror",
+        "inner_error",
+        "provider_specific_fields",
+        "metadata",
+    ),
     *("raw", "prompt_feedback", "promptFeedback"),
 )
 """Fields of an error or a response that hold what the service says of it."""
@@ -90,11 +100,13 @@ def _name(code: Any) -> str:
 
 def _parts(error: Any, depth: int = 4) -> Iterator[Any]:
     """Yield an error and what it wraps: objects, and the texts of its messages."""
-    yield error
-    if isinstance(error, dict) and depth:
-        for name in _WRAPPINGS:
-            if isinstance(error.get(name), str | dict):
-                yield from _parts(error[name], depth - 1)
+    if isinstance(error, str | dict):
+        yield error
+    wrapped = (
+        map(error.get, _WRAPPINGS) if isinstance(error, dict) else error if isinstance(error, list) else ()
+    )
+    for part in wrapped if depth else ():
+        yield from _parts(part, depth - 1)
 
 
 def _reasons(part: dict[str, Any]) -> list[Any]:

@@ -151,7 +151,7 @@ class Connection:
             raise self._broken(error) from error
 
     def refusal(self, reply: Reply) -> ChatError:
-        """Return the error of a reply with another status than 200, without the key."""
+        """Return the error of a reply with another status than 2xx, without the key."""
         text = reply.text if self._key is None else self._key.redact(reply.text)
         return refused(self.url, reply.status, reply.headers, text, withheld=self._withheld)
 

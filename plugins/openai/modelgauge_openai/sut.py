@@ -196,7 +196,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             ChatError: it is another error, or no response.
         """
         try:
-            if reply.status != 200:
+            if reply.status // 100 != 2:
                 raise self._connection.refusal(reply)
             return self._sending.response(self._connection.url, reply)
         except ChatError:

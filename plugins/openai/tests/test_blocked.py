@@ -188,6 +188,29 @@ FORMS = {
         "",
         None,
     ),
+    # https://portkey.ai/docs/api-reference/inference-api/error-codes
+    "Portkey": (
+        446,
+        {"error": {"message": "The guardrail checks failed.", "type": "hooks_failed"}},
+        "",
+        None,
+    ),
+    # https://developers.cloudflare.com/ai-gateway/features/guardrails/set-up-guardrail
+    "Cloudflare": (
+        424,
+        {
+            "success": False,
+            "error": [{"code": 2016, "message": "Prompt blocked due to security configurations"}],
+        },
+        "",
+        None,
+    ),
+    "Cloudflare, plural": (
+        424,
+        {"errors": [{"code": 2017, "message": "Response blocked due to security configurations"}]},
+        "",
+        None,
+    ),
     "OpenRouter, in a choice": (200, chat(choice("Par", "error", error=AZURE)), "Par", ["violence"]),
     "error with status 200": (200, {"error": AZURE}, "", ["violence"]),
     "errors in a list": (200, [{"error": AZURE}], "", ["violence"]),

@@ -99,6 +99,11 @@ def test_tokens_and_dollars_of_refused_answer_count(body, status, ask):
     assert (record.spent.tokens, record.spent.cost_usd) == (10, 0.00503)
 
 
+@pytest.mark.parametrize("status", [201, 203, 246])  # 246: Portkey's, where a guardrail let the answer pass
+def test_answer_with_another_status_of_success_is_read(status, ask):
+    assert completion(ask(chat(), status)[0]).text == "Paris."
+
+
 # --- content ----------------------------------------------------------------------------------------------------------
 
 
