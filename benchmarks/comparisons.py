@@ -3,6 +3,7 @@
 Coverage below 93.5 % is marked by an asterisk. Run by hand: uv run python benchmarks/comparisons.py [samples] [part]
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable
 from statistics import NormalDist
@@ -34,8 +35,10 @@ from modelgauge.stats import (
     sign_flip_test,
     t_interval,
     wilcoxon_test,
+    wilson_interval,
 )
 from modelgauge.stats.distributions import student_t_sf
+from modelgauge.stats.intervals import MeanError
 
 Interval = tuple[float, float]
 LEAST = 0.935
@@ -258,28 +261,61 @@ def of_agreement(samples: int) -> None:
 
 def of_corrections(samples: int) -> None:
     table(
-        "Corrected scores: 500 items, of which n are labelled",
-        "share right", "judge finds right, wrong", "n", "PPI++", "labels only", "Rogan and Gladen", "judge only",
+        "Corrected scores: n items that are labelled, and N others",
+        "share right", "judge finds right, wrong", "n", "N", "PPI++", "PPI++ with t", "labels only",
+        "Rogan and Gladen", "judge only",
     )  # fmt: skip
-    for rate in (0.5, 0.9, 0.99):
-        for sensitivity, specificity in ((0.95, 0.8), (0.8, 0.6)):
-            for n in (50, 200):
-                powered, labelled, corrected, judged_only = [], [], [], []
-                for _ in range(samples):
-                    people = generator.random(500) < rate
-                    judge = generator.random(500) < np.where(people, sensitivity, 1 - specificity)
-                    powered.append(prediction_powered_mean(people[:n], judge[:n], judge[n:]).interval)
-                    labelled.append(t_interval(mean_error(people[:n])))
-                    judged_only.append(t_interval(mean_error(judge)))
-                    right, wrong = int(people[:n].sum()), int((~people[:n]).sum())
-                    hits, refusals = int((judge & people)[:n].sum()), int((~judge & ~people)[:n].sum())
-                    if right and wrong and hits * wrong + refusals * right > right * wrong:
-                        rest = int(judge[n:].sum()), 500 - n
-                        corrected.append(rogan_gladen(rest, (hits, right), (refusals, wrong)).interval)
-                row(
-                    rate, f"{sensitivity}, {specificity}", n,
-                    *(coverage(one, rate) for one in (powered, labelled, corrected, judged_only)),
-                )  # fmt: skip
+    judges = ((1.0, 0.9), (0.98, 0.98), (0.95, 0.8), (0.8, 0.6))
+    for rate, (finds_right, finds_wrong) in itertools.product((0.5, 0.9, 0.99), judges):
+        for n, others in itertools.product((14, 30, 100), (100, 1_000, 10_000)):
+            found: list[list[Interval | None]] = [[], [], [], [], []]
+            for _ in range(samples):
+                people = generator.random(n + others) < rate
+                judge = generator.random(n + others) < np.where(people, finds_right, 1 - finds_wrong)
+                powered = prediction_powered_mean(people[:n], judge[:n], judge[n:], declared=(0, 1))
+                found[0].append(powered.interval)
+                found[1].append(t_interval(MeanError(powered.value, powered.stderr, n - 1)))
+                found[2].append(wilson_interval(people[:n].sum(), n))
+                found[4].append(t_interval(mean_error(judge)))
+                right, wrong = int(people[:n].sum()), int((~people[:n]).sum())
+                hits, refusals = int((judge & people)[:n].sum()), int((~judge & ~people)[:n].sum())
+                if right and wrong and hits * wrong + refusals * right > right * wrong:
+                    rest = int(judge[n:].sum()), others
+                    found[3].append(rogan_gladen(rest, (hits, right), (refusals, wrong)).interval)
+            row(
+                rate, f"{finds_right:g}, {finds_wrong}", n, others, *(coverage(one, rate) for one in found),
+            )  # fmt: skip
+
+
+def of_clustered_corrections(samples: int) -> None:
+    """Four questions on each text; a text is hard or easy, and the judge errs on half of the texts alone."""
+    table(
+        "Corrected scores: texts with four questions each, and 250 texts without labels",
+        "share right", "labelled texts", "clusters", "ignored",
+    )  # fmt: skip
+    for rate, texts in itertools.product((0.5, 0.9), (10, 25, 50)):
+        found: list[list[Interval | None]] = [[], []]
+        for _ in range(samples):
+            labels = np.arange(4 * (texts + 250)) // 4
+            people, judge = clustered_labels(labels, rate)
+            n = 4 * texts
+            given = people[:n], judge[:n], judge[n:]
+            clusters = {"clusters": labels[:n], "unlabelled_clusters": labels[n:]}
+            found[0].append(prediction_powered_mean(*given, declared=(0, 1), **clusters).interval)
+            found[1].append(prediction_powered_mean(*given, declared=(0, 1)).interval)
+        row(rate, texts, *(coverage(one, rate) for one in found))
+
+
+def clustered_labels(texts: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """People's labels and a judge's, where half of the labels and of the errors are those of the text."""
+
+    def drawn(share: float) -> np.ndarray:
+        of_text = (generator.random(int(texts.max()) + 1) < share)[texts]
+        own = generator.random(len(texts)) < share
+        return np.where(generator.random(len(texts)) < 0.7, of_text, own)
+
+    people = drawn(rate)
+    return people, people ^ drawn(0.15)
 
 
 def of_interactions(samples: int) -> None:
@@ -381,6 +417,7 @@ def main() -> None:
         of_leaderboards,
         of_agreement,
         of_corrections,
+        of_clustered_corrections,
         of_interactions,
         of_verdicts,
         of_means,

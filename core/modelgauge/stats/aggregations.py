@@ -250,18 +250,19 @@ def _error_bar(
     name: str,
 ) -> _ErrorBar:
     """The error bar of a mean, by the table in the docstring of `mean`."""
-    bar = _of_all_questions(values, error, clusters, items.ranges.get(name))
+    bar = error_bar(values, error, clusters, items.ranges.get(name))
     return (
         bar if items.population is None else _of_population(bar, error.mean, len(values) / items.population)
     )
 
 
-def _of_all_questions(
+def error_bar(
     values: "NDArray[np.float64]",
     error: intervals.MeanError,
     clusters: "NDArray[np.int64] | None",
     declared: Range | None,
 ) -> _ErrorBar:
+    """The error bar of a mean over questions like these; see `mean`."""
     binary = intervals.is_proportion(values, declared)
     low, high = declared or ((0.0, 1.0) if binary else (-math.inf, math.inf))
     if binary and clusters is None:

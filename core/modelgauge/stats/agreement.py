@@ -14,12 +14,15 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.bootstrap import Bca, check_resampling
-from modelgauge.stats.intervals import CONFIDENCE, Interval
+from modelgauge.stats.intervals import CONFIDENCE, Interval, cluster_codes
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from modelgauge.stats.intervals import Labels
+
+_NOISE = 1e-12
 _BLOCK = 1 << 20
 """Numbers that say how often items are in samples, at once: 8 MB for each of several arrays."""
 
@@ -182,6 +185,7 @@ def agreement_interval(
     coefficient: Callable[[Ratings], float | None],
     ratings: Ratings,
     *,
+    clusters: "Labels | None" = None,
     resamples: int = 1000,
     seed: int = 0,
     confidence: float = CONFIDENCE,
@@ -189,25 +193,31 @@ def agreement_interval(
     """The bootstrap interval (BCa) of a coefficient of agreement, over items like these.
 
     Efron (1987), JASA 82:171-185. Items are drawn with replacement, so they are taken to be a random sample,
-    independent of each other; the raters are taken as they are. It has no width where raters agree on all items. For
-    example `agreement_interval(cohen_kappa, ratings)`.
+    independent of each other; the raters are taken as they are. Where they agree on all items, nothing varies, and the
+    bootstrap has no interval. For example `agreement_interval(cohen_kappa, ratings)`.
 
     Args:
         coefficient: a function of this module, or any other of `Ratings`.
         ratings: of the items.
+        clusters: labels of items that are not independent, which are drawn together; one for each item.
         resamples: 100 or more.
         seed: of the draws.
         confidence: the share of such intervals that hold the true coefficient, between 0 and 1.
 
     Returns:
-        (low, high); None if the coefficient does not exist, in more than one of 20 resamples either: those in which
-        it does not are left out.
+        (low, high); None if the coefficient does not exist, or in more than one of 20 resamples does not (they are left
+        out), or is the same in all.
 
     Raises:
         InvalidDataError: `resamples` or the confidence is outside its range.
     """
     found = bootstrapped(
-        [statistic_of(coefficient)], ratings, resamples=resamples, seed=seed, confidence=confidence
+        [statistic_of(coefficient)],
+        ratings,
+        clusters=clusters,
+        resamples=resamples,
+        seed=seed,
+        confidence=confidence,
     )
     return found[0][1]
 
@@ -224,6 +234,7 @@ def bootstrapped(
     statistics: Sequence[Statistic],
     ratings: Ratings,
     *,
+    clusters: "Labels | None" = None,
     resamples: int = 1000,
     seed: int = 0,
     confidence: float = CONFIDENCE,
@@ -232,16 +243,30 @@ def bootstrapped(
     check_resampling(resamples, confidence)
     # Items with the same labels are one item that is there several times.
     codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
-    place, n, generator = place.ravel(), len(place), np.random.default_rng(seed)
+    items_of, place = _units(place.ravel(), len(codes), clusters)
+    n, kinds, generator = len(place), int(place.max()) + 1, np.random.default_rng(seed)
     drawn = (
-        np.bincount(place[generator.integers(n, size=n)], minlength=len(codes)) for _ in range(resamples)
+        items_of(np.bincount(place[generator.integers(n, size=n)], minlength=kinds)) for _ in range(resamples)
     )
-    without_one = (times - (np.arange(len(codes)) == left_out) for left_out in range(len(codes)))
+    without_one = (times - items_of(np.arange(kinds) == left_out) for left_out in range(kinds))
     samples = chain([times], drawn, without_one)
     distinct, values = ratings._replace(codes=codes), []
     while block := [*islice(samples, max(1, _BLOCK // len(codes)))]:
         values.append([statistic(distinct, np.array(block, dtype=np.float64)) for statistic in statistics])
     return [_with_interval(row, resamples, place, confidence) for row in np.concatenate(values, axis=1)]
+
+
+def _units(
+    place: "NDArray[np.int64]", kinds: int, clusters: "Labels | None"
+) -> "tuple[Callable[[NDArray[Any]], NDArray[Any]], NDArray[np.int64]]":
+    """Return what is drawn: how often items of each kind are in so many units of each kind; the kind of each unit."""
+    if clusters is None:
+        return lambda counts: counts, place
+    own = cluster_codes(clusters)
+    held = np.zeros((int(own.max()) + 1, kinds), dtype=np.int64)
+    np.add.at(held, (own, place), 1)
+    units, of_cluster = np.unique(held, axis=0, return_inverse=True)
+    return lambda counts: counts @ units, of_cluster.ravel()
 
 
 def _with_interval(
@@ -251,7 +276,7 @@ def _with_interval(
     found = found[~np.isnan(found)]
     if math.isnan(estimate):
         return None, None
-    if len(found) < 0.95 * resamples:
+    if len(found) < 0.95 * resamples or np.ptp(found) < _NOISE:
         return estimate, None
     jackknife = np.where(np.isnan(jackknife), estimate, jackknife)[place]
     return estimate, Bca(np.sort(found), estimate, jackknife).interval(confidence)

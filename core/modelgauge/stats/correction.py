@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.intervals import CONFIDENCE, Interval, MeanError, normal_quantile, t_interval
+from modelgauge.stats.intervals import (
+    CONFIDENCE,
+    Interval,
+    MeanError,
+    bounded_error,
+    cluster_codes,
+    is_proportion,
+    mean_error,
+    normal_quantile,
+    t_interval,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
 
 
 class CorrectedMean(NamedTuple):
@@ -21,7 +33,7 @@ class CorrectedMean(NamedTuple):
     Args:
         value: the estimate.
         stderr: its standard error.
-        interval: its interval; None if nothing varies.
+        interval: its interval; None if nothing varies and no range is declared.
         weight: how far the judge is relied on (λ), from 0 (the mean of the labels alone) to 1 (fully).
     """
 
@@ -48,7 +60,14 @@ class CorrectedShare(NamedTuple):
 
 
 def prediction_powered_mean(
-    labels: "ArrayLike", judged: "ArrayLike", unlabelled: "ArrayLike", *, confidence: float = CONFIDENCE
+    labels: "ArrayLike",
+    judged: "ArrayLike",
+    unlabelled: "ArrayLike",
+    *,
+    declared: Interval | None = None,
+    clusters: "Labels | None" = None,
+    unlabelled_clusters: "Labels | None" = None,
+    confidence: float = CONFIDENCE,
 ) -> CorrectedMean:
     """The mean that people would give all items, from a labelled sample and a judge's scores of all (PPI++).
 
@@ -57,47 +76,100 @@ def prediction_powered_mean(
 
         λ = cov(labels, judged) / ((1 + n / N) var(judged and unlabelled)), cut to [0, 1]
 
-    so that a useless judge does no harm. Variances have the divisor n - 1, and the interval Student's t with n - 1
-    degrees of freedom, which is a little wider than theirs where few items are labelled. It is about questions like
-    these, and holds whatever the judge's errors are, if the labelled items are a random sample of all, and items are
-    independent. The answers of a panel of judges to one item are one score (their mean, say), not several items.
+    so that a useless judge does no harm. Variances have the divisor n - 1.
+
+    The interval is not theirs, which uses the normal distribution. A sample with few labels has few of a good judge's
+    errors, or none, and says little of the others. So the errors (labels less λ times the scores) count together with
+    imaginary observations at both ends of the range that they can have, as in `bounded_interval`, and the judge's
+    scores of the unlabelled items likewise. The interval is Student's t of that. It is about questions like these, and
+    is right whatever the judge's errors are, if the labelled items are a random sample of all. The answers of a panel
+    of judges to one item are one score (their mean, say), not several items.
 
     Args:
         labels: (n,) people's labels, n >= 2.
         judged: (n,) the judge's scores of the same items.
         unlabelled: (N,) the judge's scores of the unlabelled items, N >= 2.
+        declared: the lowest and the highest possible label and score; estimate and interval stay within. By default
+            the lowest and the highest that occur, within which they need not stay unless all are 0 or 1.
+        clusters: (n,) labels of items that are not independent.
+        unlabelled_clusters: (N,) the same of the unlabelled items; equal labels, one cluster, in both.
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 
     Raises:
         InvalidDataError: shapes differ, there are too few values, some are not finite, or the confidence is not
             between 0 and 1.
     """
-    people, scores, unlabelled_scores = (
-        np.asarray(values, dtype=np.float64) for values in (labels, judged, unlabelled)
+    people, scores, others = _samples(labels, judged, unlabelled)
+    every, weight = np.concatenate([people, scores, others]), _weight(people, scores, others)
+    errors = people - weight * scores
+    if declared is None and is_proportion(every):
+        declared = 0.0, 1.0
+    low, high = declared or (float(every.min()), float(every.max()))
+    covariance = weight * _covariance(others, errors, unlabelled_clusters, clusters)
+    plain = _sum_of_means(
+        mean_error(others, unlabelled_clusters), mean_error(errors, clusters), weight, covariance
     )
-    if (
-        people.shape != scores.shape
-        or people.ndim != 1
-        or unlabelled_scores.ndim != 1
-        or min(len(people), len(unlabelled_scores)) < 2
-    ):
+    careful = _sum_of_means(
+        bounded_error(others, (low, high), unlabelled_clusters),
+        bounded_error(errors, (low - weight * high, high - weight * low), clusters),
+        weight,
+        covariance,
+    )
+    value, interval = plain.mean, t_interval(careful, confidence=confidence)
+    if declared is not None:
+        value = min(max(value, low), high)
+        interval = interval and (max(interval[0], low), min(interval[1], high))
+    interval = interval and (min(interval[0], value), max(interval[1], value))
+    return CorrectedMean(value, plain.stderr or 0.0, interval, weight)
+
+
+def _samples(
+    labels: "ArrayLike", judged: "ArrayLike", unlabelled: "ArrayLike"
+) -> "tuple[NDArray[np.float64], ...]":
+    people, scores, others = (np.asarray(values, dtype=np.float64) for values in (labels, judged, unlabelled))
+    fits = people.shape == scores.shape and people.ndim == others.ndim == 1
+    if not fits or min(len(people), len(others)) < 2:
         raise InvalidDataError(
-            f"Labels of shape {people.shape} do not fit scores of {scores.shape} and {unlabelled_scores.shape}.",
+            f"Labels of shape {people.shape} do not fit scores of {scores.shape} and {others.shape}.",
             fix="Give a label and a score for each of two items or more, and the scores of two others or more.",
         )
-    if not all(np.isfinite(values).all() for values in (people, scores, unlabelled_scores)):
+    if not all(np.isfinite(values).all() for values in (people, scores, others)):
         raise InvalidDataError(
             "There are values that are not finite.", fix="Leave out items without a value."
         )
-    n, m = len(people), len(unlabelled_scores)
-    together = float(np.var(np.concatenate([scores, unlabelled_scores]), ddof=1))
+    return people, scores, others
+
+
+def _weight(
+    people: "NDArray[np.float64]", scores: "NDArray[np.float64]", others: "NDArray[np.float64]"
+) -> float:
+    """The weight λ of the judge."""
+    together = float(np.var(np.concatenate([scores, others]), ddof=1))
     shared = float(((people - people.mean()) * (scores - scores.mean())).mean())
-    weight = min(1.0, max(0.0, shared / ((1 + n / m) * together))) if together else 0.0
-    errors = people - weight * scores
-    value = weight * float(unlabelled_scores.mean()) + float(errors.mean())
-    stderr = math.sqrt(weight**2 * _variance_of_mean(unlabelled_scores) + _variance_of_mean(errors))
-    interval = t_interval(MeanError(value, stderr, n - 1), confidence=confidence)
-    return CorrectedMean(value, stderr, interval, weight)
+    return min(1.0, max(0.0, shared / ((1 + len(people) / len(others)) * together))) if together else 0.0
+
+
+def _sum_of_means(judged: MeanError, errors: MeanError, weight: float, covariance: float) -> MeanError:
+    """The weighted mean of a judge's scores plus their mean error."""
+    variance = (weight * (judged.stderr or 0.0)) ** 2 + (errors.stderr or 0.0) ** 2 + 2 * covariance
+    return MeanError(weight * judged.mean + errors.mean, math.sqrt(variance), errors.df)
+
+
+def _covariance(
+    first: "NDArray[np.float64]",
+    second: "NDArray[np.float64]",
+    of_first: "Labels | None",
+    of_second: "Labels | None",
+) -> float:
+    """The covariance of two means whose clusters have values of both; 0 where it is below."""
+    if of_first is None or of_second is None:
+        return 0.0
+    codes = cluster_codes([*of_first, *of_second])
+    parts = [
+        np.bincount(own, (values - values.mean()) / len(values), minlength=int(codes.max()) + 1)
+        for values, own in ((first, codes[: len(first)]), (second, codes[len(first) :]))
+    ]
+    return max(0.0, float(parts[0] @ parts[1]))
 
 
 def rogan_gladen(
@@ -155,10 +227,6 @@ def rogan_gladen(
         interval = _within_0_and_1(middle + shift - half), _within_0_and_1(middle + shift + half)
     estimate = _within_0_and_1((share + specificity - 1) / (sensitivity + specificity - 1))
     return CorrectedShare(estimate, interval, sensitivity, specificity)
-
-
-def _variance_of_mean(values: "NDArray[np.float64]") -> float:
-    return float(values.var(ddof=1)) / len(values)
 
 
 def _within_0_and_1(value: float) -> float:

@@ -141,8 +141,22 @@ def test_a_function_of_ones_own_has_the_same_interval(coefficient):
     assert agreement_interval(coefficient, ratings, resamples=100) == pytest.approx(expected, abs=1e-10)
 
 
-def test_full_agreement_has_an_interval_without_width():
-    assert agreement_interval(cohen_kappa, ratings_of([("a", "a"), ("b", "b")] * 20)) == (1, 1)
+def test_full_agreement_has_no_bootstrap_interval():
+    assert agreement_interval(cohen_kappa, ratings_of([("a", "a"), ("b", "b")] * 20)) is None
+
+
+def test_clusters_are_drawn_together():
+    rng = np.random.default_rng(0)
+    kinds = [("a", "a"), ("b", "b"), ("a", "b"), ("b", "a")]
+    of_texts = [kinds[kind] for kind in rng.choice(4, 40, p=[0.4, 0.4, 0.1, 0.1])]
+    rows = [row for row in of_texts for _ in range(5)]
+    alone = agreement_interval(raw_agreement, ratings_of(of_texts))
+    clustered = agreement_interval(raw_agreement, ratings_of(rows), clusters=np.arange(200) // 5)
+    ignored = agreement_interval(raw_agreement, ratings_of(rows))
+    assert clustered == pytest.approx(alone, abs=0.02)
+    assert np.ptp(ignored) < 0.6 * np.ptp(clustered)
+    single = agreement_interval(raw_agreement, ratings_of(rows), clusters=range(200))
+    assert single == pytest.approx(ignored, abs=0.02)
 
 
 def test_an_interval_of_what_mostly_does_not_exist():

@@ -2,10 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats import mean_error, prediction_powered_mean, rogan_gladen, t_interval
+from modelgauge.stats import bounded_interval, mean_error, prediction_powered_mean, rogan_gladen
+from modelgauge.stats.intervals import bounded_error
 
 RIGHT = [1, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1]
 JUDGED = [1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1]
@@ -32,8 +35,17 @@ def test_the_mean_is_that_of_ppi_python(given, value, interval):
     assert 2 * scipy_stats.norm.ppf(0.975) * theirs == pytest.approx(interval[1] - interval[0], abs=1e-10)
     ours = math.sqrt(found.weight**2 * others.var(ddof=1) / len(others) + errors.var(ddof=1) / len(errors))
     assert found.stderr == pytest.approx(ours, rel=1e-12)
-    half = scipy_stats.t.ppf(0.975, len(labels) - 1) * ours
-    assert found.interval == pytest.approx((found.value - half, found.value + half), rel=1e-10)
+    assert found.interval[0] < interval[0] < interval[1] < found.interval[1]
+    if set(labels) == {0, 1}:  # Student's t with one and a half imaginary errors at each end
+        ends = {"lows": (0, 1), "errors": (-found.weight, 1)}
+        lows, errors_ = (
+            bounded_error(values, ends[name]) for name, values in (("lows", others), ("errors", errors))
+        )
+        half = scipy_stats.t.ppf(0.975, len(labels) + 2) * math.hypot(
+            found.weight * lows.stderr, errors_.stderr
+        )
+        middle = found.weight * lows.mean + errors_.mean
+        assert found.interval == pytest.approx((middle - half, middle + half), rel=1e-10)
 
 
 def test_a_judge_that_is_useless_or_turned_round_is_left_out():
@@ -41,7 +53,9 @@ def test_a_judge_that_is_useless_or_turned_round_is_left_out():
         found = prediction_powered_mean(SCORES, judged, others)
         classical = mean_error(SCORES)
         assert (found.weight, found.value) == (0.0, pytest.approx(classical.mean))
-        assert found.interval == pytest.approx(t_interval(classical), rel=1e-10)
+        every = [*SCORES, *judged, *others]
+        ends = min(every), max(every)
+        assert found.interval == pytest.approx(bounded_interval(SCORES, *ends), rel=1e-10)
 
 
 def test_a_judge_that_knows_all_is_relied_on():
@@ -49,6 +63,9 @@ def test_a_judge_that_knows_all_is_relied_on():
     assert found.weight == pytest.approx(1, abs=0.2)
     assert found.stderr < mean_error(RIGHT).stderr / 2
     assert prediction_powered_mean([1, 1], [1, 1], [1, 1]) == (1.0, 0.0, None, 0.0)
+    low, high = prediction_powered_mean([1, 1], [1, 1], [1, 1], declared=(0, 1)).interval
+    assert low < 0.5
+    assert high == 1
 
 
 def test_the_interval_holds_the_mean_of_a_biased_judge():
@@ -62,8 +79,55 @@ def test_the_interval_holds_the_mean_of_a_biased_judge():
         found = prediction_powered_mean(truth[:60] * 1.0, judged[:60], judged[60:])
         held += found.interval[0] <= 0.6 <= found.interval[1]
         narrower += found.stderr < mean_error(truth[:60]).stderr
-    assert 0.93 < held / 600 < 0.975
+    assert 0.93 < held / 600 < 0.985
     assert narrower > 590
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+@pytest.mark.parametrize(("n", "others"), [(14, 1000), (30, 1000), (100, 200)])
+@pytest.mark.parametrize("judge", [(1, 0.9), (0.98, 0.98), (1, 1)])
+def test_interval_holds_the_mean_although_few_of_the_errors_of_a_good_judge_are_seen(judge, n, others, rate):
+    generator, held, (finds_right, finds_wrong) = np.random.default_rng(1), 0, judge
+    for _ in range(300):
+        people = generator.random(n + others) < rate
+        judged = generator.random(n + others) < np.where(people, finds_right, 1 - finds_wrong)
+        interval = prediction_powered_mean(people[:n], judged[:n], judged[n:]).interval
+        assert 0 <= interval[0] <= interval[1] <= 1
+        held += interval[0] <= rate <= interval[1]
+    assert held / 300 >= 0.935
+
+
+share = st.sampled_from([0, 0.1, 0.5, 0.9, 1])
+
+
+@drawn(st.lists(st.tuples(share, share), min_size=2, max_size=8), st.lists(share, min_size=2, max_size=8))
+def test_estimate_and_interval_stay_within_the_declared_range(pairs, others):
+    labels, judged = zip(*pairs, strict=True)
+    found = prediction_powered_mean(labels, judged, others, declared=(0, 1))
+    assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
+
+
+def test_clustered_labels_have_wider_intervals_that_hold():
+    generator, held, ignored = np.random.default_rng(2), 0, 0
+    texts = np.arange(4 * 120) // 4
+    for _ in range(300):
+        people = (generator.random(120) < 0.7)[texts]
+        judged = people ^ (generator.random(120) < 0.2)[texts]
+        given = people[:80], judged[:80], judged[80:]
+        clustered = prediction_powered_mean(*given, clusters=texts[:80], unlabelled_clusters=texts[80:])
+        plain = prediction_powered_mean(*given)
+        held += clustered.interval[0] <= 0.7 <= clustered.interval[1]
+        ignored += plain.interval[0] <= 0.7 <= plain.interval[1]
+    assert held / 300 >= 0.935
+    assert ignored / 300 < 0.85
+
+
+def test_clusters_of_single_items_change_nothing():
+    given = RIGHT, JUDGED, OTHERS
+    alone = {"clusters": range(20), "unlabelled_clusters": range(20, 80)}
+    clustered, plain = prediction_powered_mean(*given, **alone), prediction_powered_mean(*given)
+    assert clustered.interval == pytest.approx(plain.interval)
+    assert clustered.stderr == pytest.approx(plain.stderr)
 
 
 @pytest.mark.parametrize(

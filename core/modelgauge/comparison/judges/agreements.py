@@ -1,6 +1,7 @@
 """How far labels of answers agree: a judge's with people's, people's with each other's, judges' with each other's."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Literal, NamedTuple
@@ -25,9 +26,11 @@ from modelgauge.stats.agreement import (
     raw_agreement,
     statistic_of,
 )
+from modelgauge.stats.intervals import joined_clusters, wilson_interval
 
 LabelKind = Literal["binary", "grades", "numbers"]
 
+_UNWEIGHTED = ("raw_agreement", "gwet_ac1", "fleiss_kappa")
 _MOST_GRADES = 20
 _MOST_SHOWN = 10  # categories of a confusion matrix
 
@@ -74,11 +77,14 @@ class LabelledAnswer(NamedTuple):
         sut: who gave it.
         judges: the label of each judge.
         people: the label of each rater by name; at least one.
+        clusters: labels of what it has in common with other answers, such as its item and its text; answers with an
+            equal label at one place are not independent.
     """
 
     sut: str
     judges: tuple[float, ...]
     people: dict[str, float]
+    clusters: tuple[Hashable, ...] = ()
 
 
 def kind_of(labels: Iterable[float]) -> LabelKind:
@@ -102,7 +108,7 @@ def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKi
         sut: whose answers these are; None for all.
         kind: of the labels of all SUTs.
     """
-    measured = partial(_agreement, sut=sut, kind=kind)
+    measured = partial(_agreement, sut=sut, kind=kind, clusters=_clusters(answers))
     people = _labels_of_people(answers)
     both = [[*answer.judges, *labels] for answer, labels in zip(answers, people, strict=True)]
     judges = len(answers[0].judges) if answers else 0
@@ -121,10 +127,14 @@ def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind
         sut: whose answers these are; None for all.
         kind: of the labels of all SUTs.
     """
-    people = _labels_of_people(answers)
-    return _agreement(
-        "people", [labels for labels in people if len(labels) - labels.count(None) > 1], sut, kind
-    )
+    shared = [answer for answer in answers if len(answer.people) > 1]
+    rows = _labels_of_people(shared)
+    return _agreement("people", rows, sut, kind, clusters=_clusters(shared))
+
+
+def _clusters(answers: Sequence[LabelledAnswer]) -> NDArray[np.int64] | None:
+    """The clusters of answers; None if all are independent."""
+    return joined_clusters(*zip(*(answer.clusters for answer in answers), strict=True))
 
 
 def _labels_of_people(answers: Sequence[LabelledAnswer]) -> list[list[float | None]]:
@@ -138,7 +148,9 @@ def _agreement(
     rows: Sequence[Sequence[float | None]],
     sut: str | None,
     kind: LabelKind,
+    *,
     judges: int = 0,
+    clusters: NDArray[np.int64] | None = None,
 ) -> Agreement:
     given = sorted({label for row in rows for label in row if label is not None})
     if not given:
@@ -156,17 +168,51 @@ def _agreement(
     statistics = [statistic_of(function) for function in named.values()]
     if judges:
         statistics = [partial(_mean_of_pairs, statistic, judges) for statistic in statistics]
+    found = bootstrapped(statistics, ratings, clusters=clusters)
+    if (ratings.counts > 0).sum(axis=1).max() == 1:  # nobody disagrees, and nothing varies
+        found = _of_full_agreement(named, statistics, ratings, clusters)
     return Agreement(
         between=between,
         sut=sut,
         n=len(rows),
         coefficients=[
             Coefficient(name=name, value=value, interval=interval)
-            for name, (value, interval) in zip(named, bootstrapped(statistics, ratings), strict=True)
+            for name, (value, interval) in zip(named, found, strict=True)
         ],
         categories=categories if kind != "numbers" else (),
         confusion=confusion,
     )
+
+
+def _of_full_agreement(
+    names: Iterable[str],
+    statistics: Sequence[Statistic],
+    ratings: Ratings,
+    clusters: NDArray[np.int64] | None,
+) -> list[tuple[float | None, Interval | None]]:
+    """Coefficients of raters who agree on all answers, each with its interval.
+
+    The share of answers on which they agree is at least the lower end of Wilson's interval, with each cluster counted
+    once. The interval of a coefficient begins at its value if the others were disagreements, spread alike over the
+    labels. There is none for a coefficient that weighs how far labels are apart.
+    """
+    n = len(ratings.codes)
+    units = n if clusters is None else int(clusters.max()) + 1
+    agreed, _ = wilson_interval(units, units) or (0.0, 1.0)
+    other = ratings.codes.copy()
+    first = (other >= 0).argmax(axis=1)
+    labels = len(ratings.categories)
+    other[np.arange(n), first] = (other[np.arange(n), first] + 1) % labels
+    both = ratings._replace(codes=np.concatenate([ratings.codes, other]))
+    times = np.repeat([[1.0, 0.0], [agreed, 1 - agreed]], n, axis=1)
+    found: list[tuple[float | None, Interval | None]] = []
+    for name, statistic in zip(names, statistics, strict=True):
+        value, low = statistic(both, times).tolist()
+        if name == "raw_agreement":
+            low = agreed
+        known = (labels == 2 or name in _UNWEIGHTED) and not math.isnan(value + low)
+        found.append((None if math.isnan(value) else value, (low, 1.0) if known else None))
+    return found
 
 
 def _coefficients(kind: LabelKind, raters: int) -> Iterator[tuple[str, Callable[[Ratings], float | None]]]:

@@ -1,6 +1,6 @@
 """`calibrate_judge`: how far a judge agrees with people, and what people would have scored."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,11 +16,14 @@ from modelgauge.comparison.judges.agreements import (
 from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, refuse, runs_of
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
+from modelgauge.comparison.pairing.side import Side
+from modelgauge.comparison.result import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InputFileError
 from modelgauge.runs.ratings import HIGHEST, LOWEST, first_repeat
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.stats.intervals import joined_clusters
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 
@@ -124,6 +127,7 @@ def calibrate_judge(
     judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
+    clusters = {run.sut: run.clusters() for run in judged}
     scores = {value for of_sut in scored.values() for each in of_sut.values() for value in each}
     ratings = read_ratings(labels, encoding_type)
     sheet = _matched(ratings, judged, scores, good)
@@ -132,14 +136,14 @@ def calibrate_judge(
         raise InputFileError("No row has a label.", fix="Fill in the column 'label'.")
     kind = kind_of([*scores, *given])
     answers = [
-        LabelledAnswer(sut, scored[sut][item], by_rater)
+        LabelledAnswer(sut, scored[sut][item], by_rater, (item, clusters[sut][item]))
         for (sut, item), by_rater in sheet.items()
         if by_rater and item in scored[sut]
     ]
     found = [*agreements(answers, None, kind)]
     for run in judged if len(judged) > 1 else ():
         found += agreements([answer for answer in answers if answer.sut == run.sut], run.sut, kind)
-    suts = tuple(_calibrated(run, scored[run.sut], sheet, kind) for run in judged)
+    suts = tuple(_calibrated(run, names, clusters[run.sut], sheet, kind) for run in judged)
     return Calibration(
         measurements=names,
         label_kind=kind,
@@ -148,7 +152,10 @@ def calibrate_judge(
         n_without_label=len(ratings) - len(given),
         agreements=tuple(found),
         suts=suts,
-        notes=(*_notes(kind, given, len(ratings), suts), *_notes_of_clusters(judged, names)),
+        notes=(
+            *_notes(kind, given, len(ratings), suts),
+            *_notes_of_clusters(judged, names, clusters.values()),
+        ),
     )
 
 
@@ -158,12 +165,26 @@ class _JudgedRun(NamedTuple):
     sut: str
     run_id: str
     items: dict[str, Mapping[str, float]]
-    result: Mapping[str, Any]
+    run: RecordedRun
 
     @classmethod
     def of(cls, run: RecordedRun) -> "_JudgedRun":
         items = {str(record.test_item.id): first_repeat(record)[1] for record in run.record.iter_items()}
-        return cls(run.record.sut_uid, run.record.run_id, items, run.record.result)
+        return cls(run.record.sut_uid, run.record.run_id, items, run)
+
+    def clusters(self) -> dict[str, Hashable]:
+        """The cluster of each item: items with an equal one are not independent."""
+        side = Side(self.run)
+        if side.clusters is None:
+            return {item: item for item in self.items}
+        codes = dict(zip(side.keys("id").tolist(), side.clusters.tolist(), strict=True))
+        return {item: (self.sut, codes[hash(item)]) for item in self.items}
+
+    def range_of(self, names: Sequence[str]) -> Interval | None:
+        """The range of these measurements, where both ends of each are known."""
+        ranges = [(self.run.record.ranges or {}).get(name, (None, None)) for name in names]
+        low, high = zip(*ranges, strict=True)
+        return None if None in (*low, *high) else (min(low), max(high))
 
     def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
         """The measurements of these names, of each item that has all."""
@@ -268,18 +289,22 @@ def _number(label: Any, *, binary: bool) -> float:
 
 
 def _calibrated(
-    run: _JudgedRun, scored: Mapping[str, tuple[float, ...]], sheet: Sheet, kind: LabelKind
+    run: _JudgedRun, names: Sequence[str], clusters: Mapping[str, Hashable], sheet: Sheet, kind: LabelKind
 ) -> CalibratedSUT:
+    scored = run.scores(names)
     mean = {item: float(np.mean(each)) for item, each in scored.items()}
     sampled = {item: by_rater for (sut, item), by_rater in sheet.items() if sut == run.sut and item in mean}
     labelled = {item: float(np.mean([*by_rater.values()])) for item, by_rater in sampled.items() if by_rater}
-    missing = [mean[item] for item in sampled if item not in labelled]
+    missing = [item for item in sampled if item not in labelled]
+    others = [item for item in mean if item not in sampled]
     scores = LabelledScores(
         people=np.array([*labelled.values()]),
         judged=np.array([mean[item] for item in labelled]),
-        unlabelled=np.array([value for item, value in mean.items() if item not in sampled]),
-        missing=np.array(missing),
+        unlabelled=np.array([mean[item] for item in others]),
+        missing=np.array([mean[item] for item in missing]),
         binary=kind == "binary",
+        declared=_range_of(run.range_of(names), labelled.values()),
+        clusters=joined_clusters([clusters[item] for item in (*labelled, *others, *missing)]),
     )
     return CalibratedSUT(
         sut=run.sut,
@@ -290,6 +315,12 @@ def _calibrated(
         n_without_label=len(missing),
         scores=score_estimates(scores),
     )
+
+
+def _range_of(declared: Interval | None, labels: Iterable[float]) -> Interval | None:
+    """The range of labels and scores; None if it is not known, or people went beyond it."""
+    fits = declared is not None and all(declared[0] <= label <= declared[1] for label in labels)
+    return declared if fits else None
 
 
 def _notes(
@@ -314,11 +345,18 @@ def _notes(
         yield f"The judge gave no score for {counted(unscored, 'item')}; the scores here are about the others."
 
 
-def _notes_of_clusters(runs: Sequence[_JudgedRun], names: Sequence[str]) -> Iterator[str]:
-    """The note that intervals are too narrow, if items of a run depend on each other."""
-    results = [run.result.get(name) for run in runs for name in names]
-    if any(isinstance(result, Estimate) and result.n_clusters is not None for result in results):
+def _notes_of_clusters(
+    judged: Sequence[_JudgedRun], names: Sequence[str], clusters: Iterable[Mapping[str, Hashable]]
+) -> Iterator[str]:
+    """Say what clusters of items do to the intervals, if items of a run depend on each other."""
+    results = [run.run.record.result.get(name) for run in judged for name in names]
+    if any(len(set(of_run.values())) < len(of_run) for of_run in clusters):
         yield (
-            "The items form clusters, such as several questions on one text. The intervals here take items as "
-            "independent, and may be too narrow."
+            "The items form clusters, such as several questions on one text, which the intervals allow for. Rogan "
+            "and Gladen's assumes independent items, so it is left out."
+        )
+    elif any(isinstance(result, Estimate) and result.n_clusters is not None for result in results):
+        yield (
+            "The items form clusters, such as several questions on one text, and the run does not say which. The "
+            "intervals here take items as independent, and may be too narrow."
         )

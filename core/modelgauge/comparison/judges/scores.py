@@ -10,8 +10,9 @@ from pydantic import FiniteFloat
 from modelgauge.comparison.result import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.aggregations import error_bar
 from modelgauge.stats.correction import CorrectedMean, prediction_powered_mean, rogan_gladen
-from modelgauge.stats.intervals import mean_error, t_interval, wilson_interval
+from modelgauge.stats.intervals import joined_clusters, mean_error
 
 
 class ScoreEstimate(Frozen):
@@ -53,6 +54,8 @@ class LabelledScores(NamedTuple):
         unlabelled: (N,) the judge's scores of the items that were not sampled.
         missing: (m,) the judge's scores of the items that were sampled, and got no label.
         binary: whether labels and scores are 0 or 1, or means of these by raters or by a panel of judges.
+        declared: the lowest and the highest possible label and score; None if unknown.
+        clusters: (n + N + m,) codes of the items, in the order of the fields above; None if they are independent.
     """
 
     people: NDArray[np.float64]
@@ -60,6 +63,12 @@ class LabelledScores(NamedTuple):
     unlabelled: NDArray[np.float64]
     missing: NDArray[np.float64]
     binary: bool
+    declared: Interval | None = None
+    clusters: NDArray[np.int64] | None = None
+
+    def clusters_of(self, start: int, number: int) -> NDArray[np.int64] | None:
+        """The clusters of so many items from a place on."""
+        return None if self.clusters is None else self.clusters[start : start + number]
 
 
 def score_estimates(scores: LabelledScores) -> tuple[ScoreEstimate, ...]:
@@ -68,33 +77,43 @@ def score_estimates(scores: LabelledScores) -> tuple[ScoreEstimate, ...]:
     Args:
         scores: of its items.
     """
+    if scores.binary:
+        scores = scores._replace(declared=(0.0, 1.0))
     every = np.concatenate([scores.judged, scores.unlabelled, scores.missing])
     found = [
         ScoreEstimate(method="judge", n=len(every), value=float(every.mean()) if len(every) else None),
-        _of_people(scores.people),
+        _of_people(scores),
         _powered(scores),
     ]
     return tuple([*found, _rogan_gladen(scores)] if scores.binary else found)
 
 
-def _of_people(people: NDArray[np.float64]) -> ScoreEstimate:
-    n = len(people)
+def _of_people(scores: LabelledScores) -> ScoreEstimate:
+    people, n = scores.people, len(scores.people)
     if not n:
         return ScoreEstimate(method="people", n=0, why_not="No item has a label.")
-    error = mean_error(people)
-    shares = bool(np.isin(people, (0.0, 1.0)).all())
-    interval = wilson_interval(float(people.sum()), n) if shares else t_interval(error)
-    return ScoreEstimate(
-        method="people", n=n, value=error.mean, stderr=error.stderr or None, interval=interval
-    )
+    clusters = joined_clusters(scores.clusters_of(0, n))
+    error = mean_error(people, clusters)
+    bar = error_bar(people, error, clusters, scores.declared)
+    return ScoreEstimate(method="people", n=n, value=error.mean, stderr=bar.stderr, interval=bar.interval)
 
 
 def _powered(scores: LabelledScores) -> ScoreEstimate:
-    n = len(scores.people) + len(scores.unlabelled)
+    labelled, others = len(scores.people), len(scores.unlabelled)
+    n = labelled + others
 
     def corrected(added: Sequence[float]) -> CorrectedMean:
-        judged = np.concatenate([scores.judged, scores.missing[: len(added)]])
-        return prediction_powered_mean(np.concatenate([scores.people, added]), judged, scores.unlabelled)
+        clusters = None
+        if scores.clusters is not None:
+            clusters = np.append(scores.clusters[:labelled], scores.clusters[n : n + len(added)])
+        return prediction_powered_mean(
+            np.concatenate([scores.people, added]),
+            np.concatenate([scores.judged, scores.missing[: len(added)]]),
+            scores.unlabelled,
+            declared=scores.declared,
+            clusters=clusters,
+            unlabelled_clusters=scores.clusters_of(labelled, others),
+        )
 
     if len(scores.people) < 2 or len(scores.unlabelled) < 2:
         what = "labelled" if len(scores.people) < 2 else "unlabelled"
@@ -107,7 +126,7 @@ def _powered(scores: LabelledScores) -> ScoreEstimate:
         method="ppi",
         n=n,
         value=found.value,
-        stderr=found.stderr or None,
+        stderr=found.stderr if (scores.people != scores.judged).any() else None,  # else no error was seen
         interval=found.interval,
         bounds=bounds,
         weight=found.weight,
@@ -131,7 +150,7 @@ def _rogan_gladen(scores: LabelledScores) -> ScoreEstimate:
         method="rogan_gladen",
         n=n,
         value=found.value,
-        interval=found.interval,
+        interval=found.interval if scores.clusters is None else None,
         sensitivity=found.sensitivity,
         specificity=found.specificity,
     )

@@ -278,6 +278,63 @@ def test_items_that_the_judge_did_not_score_are_in_no_score():
     assert any("gave no score for 1 item;" in note for note in calibration.notes)
 
 
+def intervals(agreement):
+    return {one.name: one.interval for one in agreement.coefficients}
+
+
+def test_full_agreement_has_the_interval_of_its_number_of_answers():
+    run = measured_run("a", {f"n{i}": float(i % 2) for i in range(14)})
+    (found,) = calibrate_judge(run, [{"item_id": f"n{i}", "label": i % 2} for i in range(14)]).agreements
+    low, _ = wilson_interval(14, 14)
+    half = 2 * low - 1  # chance agreement is 1/2
+    assert intervals(found) == {
+        "raw_agreement": (pytest.approx(low), 1),
+        "cohen_kappa": (pytest.approx(half), 1),
+        "krippendorff_alpha": (pytest.approx(half, abs=0.02), 1),
+        "gwet_ac1": (pytest.approx(half), 1),
+    }
+
+
+def test_full_agreement_on_grades_leaves_weighted_coefficients_without_an_interval():
+    run = measured_run("a", {f"n{i}": 1.0 + i % 5 for i in range(14)})
+    (found,) = calibrate_judge(run, [{"item_id": f"n{i}", "label": 1 + i % 5} for i in range(14)]).agreements
+    held = intervals(found)
+    assert held["cohen_kappa"] is held["krippendorff_alpha"] is None
+    assert held["raw_agreement"] == (pytest.approx(wilson_interval(14, 14)[0]), 1)
+
+
+def test_answers_to_one_text_are_a_cluster():
+    """Of 20 texts with four questions each, judge and people say the same of all four."""
+    rng = np.random.default_rng(0)
+    texts = rng.random(20) < 0.6
+    truth = np.repeat(texts, 4)
+    said = np.repeat(texts ^ (rng.random(20) < 0.3), 4)
+    labels = [{"item_id": f"n{i}", "label": int(truth[i])} for i in range(60)]
+    values_, prompts = (
+        {f"n{i}": float(one) for i, one in enumerate(said)},
+        {f"n{i}": f"text {i // 4}" for i in range(80)},
+    )
+    apart, together = (
+        calibrate_judge(measured_run("a", values_, prompts=asked), labels) for asked in (None, prompts)
+    )
+    assert any("which the intervals allow for" in note for note in together.notes)
+    for one, other in zip(together.suts[0].scores[1:3], apart.suts[0].scores[1:3], strict=True):
+        assert one.value == pytest.approx(other.value)
+        assert np.ptp(one.interval) > 1.3 * np.ptp(other.interval), one.method
+    assert together.suts[0].scores[3].interval is None
+    raw, plain = (intervals(found.agreements[0])["raw_agreement"] for found in (together, apart))
+    assert np.ptp(raw) > 1.5 * np.ptp(plain)
+
+
+def test_estimates_of_graded_answers_stay_within_their_range():
+    run = measured_run(
+        "a", {f"n{i}": 0.9 + 0.1 * (i % 2) for i in range(20)}, ranges={"right": (0, 1)}, directions={}
+    )
+    labels = [{"item_id": f"n{i}", "label": 0.95 + 0.05 * (i % 2)} for i in range(3)]
+    for one in calibrate_judge(run, labels).suts[0].scores[1:]:
+        assert 0 <= one.interval[0] < one.value <= one.interval[1] <= 1, one.method
+
+
 @pytest.mark.parametrize("clusters", [None, 100])
 def test_clusters_are_said_to_make_intervals_too_narrow(clusters):
     estimate = Estimate(0.5, 20, n_clusters=clusters)
