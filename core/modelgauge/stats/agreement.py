@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.comparisons.bootstrap import Bca, check_resampling
-from modelgauge.stats.intervals import CONFIDENCE, Interval, cluster_codes
+from modelgauge.stats.comparisons.bootstrap import Bca, check_resampling, units_drawn
+from modelgauge.stats.intervals import CONFIDENCE, Interval
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def bootstrapped(
     check_resampling(resamples, confidence)
     # Items with the same labels are one item that is there several times.
     codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
-    items_of, place = _units(place.ravel(), len(codes), clusters)
+    items_of, place = units_drawn(place.ravel(), len(codes), clusters)
     n, kinds, generator = len(place), int(place.max()) + 1, np.random.default_rng(seed)
     drawn = (
         items_of(np.bincount(place[generator.integers(n, size=n)], minlength=kinds)) for _ in range(resamples)
@@ -254,19 +254,6 @@ def bootstrapped(
     while block := [*islice(samples, max(1, _BLOCK // len(codes)))]:
         values.append([statistic(distinct, np.array(block, dtype=np.float64)) for statistic in statistics])
     return [_with_interval(row, resamples, place, confidence) for row in np.concatenate(values, axis=1)]
-
-
-def _units(
-    place: "NDArray[np.int64]", kinds: int, clusters: "Labels | None"
-) -> "tuple[Callable[[NDArray[Any]], NDArray[Any]], NDArray[np.int64]]":
-    """Return what is drawn: how often items of each kind are in so many units of each kind; the kind of each unit."""
-    if clusters is None:
-        return lambda counts: counts, place
-    own = cluster_codes(clusters)
-    held = np.zeros((int(own.max()) + 1, kinds), dtype=np.int64)
-    np.add.at(held, (own, place), 1)
-    units, of_cluster = np.unique(held, axis=0, return_inverse=True)
-    return lambda counts: counts @ units, of_cluster.ravel()
 
 
 def _with_interval(

@@ -1,8 +1,9 @@
 """The bootstrap: BCa intervals of any estimate, and of a paired difference with the p value that belongs to it."""
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -132,6 +133,19 @@ def check_resampling(resamples: int, confidence: float) -> None:
             f"resamples={resamples} with confidence={confidence} give no interval.",
             fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
         )
+
+
+def units_drawn(
+    place: "NDArray[np.int64]", kinds: int, clusters: "Labels | None"
+) -> "tuple[Callable[[NDArray[Any]], NDArray[Any]], NDArray[np.int64]]":
+    """Return what is drawn: how often items of each kind are in so many units of each kind; the kind of each unit."""
+    if clusters is None:
+        return lambda counts: counts, place
+    own = cluster_codes(clusters)
+    held = np.zeros((int(own.max()) + 1, kinds), dtype=np.int64)
+    np.add.at(held, (own, place), 1)
+    units, of_cluster = np.unique(held, axis=0, return_inverse=True)
+    return lambda counts: counts @ units, of_cluster.ravel()
 
 
 def _leads(sums: "NDArray[np.float64]") -> bool:
