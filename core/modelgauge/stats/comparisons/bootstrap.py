@@ -1,7 +1,6 @@
 """The bootstrap: BCa intervals of any estimate, and of a paired difference with the p value that belongs to it."""
 
 import math
-from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,8 @@ from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.intervals import CONFIDENCE, Interval, cluster_codes, cluster_sums, quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from modelgauge.stats.intervals import Labels
