@@ -96,8 +96,7 @@ def prediction_powered_mean(
         confidence: the share of such intervals that hold the true mean, between 0 and 1.
 
     Raises:
-        InvalidDataError: shapes differ, there are too few values, some are not finite, or the confidence is not
-            between 0 and 1.
+        InvalidDataError: shapes differ, values are too few or not finite, or the confidence is not between 0 and 1.
     """
     people, scores, others = _samples(labels, judged, unlabelled)
     every, weight = np.concatenate([people, scores, others]), _weight(people, scores, others)
@@ -119,8 +118,12 @@ def prediction_powered_mean(
     if declared is not None:
         value = min(max(value, low), high)
         interval = interval and (max(interval[0], low), min(interval[1], high))
-    interval = interval and (min(interval[0], value), max(interval[1], value))
-    return CorrectedMean(value, plain.stderr or 0.0, interval, weight)
+    return CorrectedMean(value, plain.stderr or 0.0, _around(value, interval), weight)
+
+
+def _around(value: float, interval: Interval | None) -> Interval | None:
+    """Widen an interval, if need be, so that it contains a value."""
+    return None if interval is None else (min(interval[0], value), max(interval[1], value))
 
 
 def _samples(

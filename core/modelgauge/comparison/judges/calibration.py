@@ -140,9 +140,6 @@ def calibrate_judge(
         for (sut, item), by_rater in sheet.items()
         if by_rater and item in scored[sut]
     ]
-    found = [*agreements(answers, None, kind)]
-    for run in judged if len(judged) > 1 else ():
-        found += agreements([answer for answer in answers if answer.sut == run.sut], run.sut, kind)
     suts = tuple(_calibrated(run, names, clusters[run.sut], sheet, kind) for run in judged)
     return Calibration(
         measurements=names,
@@ -150,13 +147,22 @@ def calibrate_judge(
         raters=tuple(dict.fromkeys(rater for by_rater in sheet.values() for rater in by_rater)),
         n_rows=len(ratings),
         n_without_label=len(ratings) - len(given),
-        agreements=tuple(found),
+        agreements=tuple(_agreements(answers, [*scored], kind)),
         suts=suts,
         notes=(
             *_notes(kind, given, len(ratings), suts),
             *_notes_of_clusters(judged, names, clusters.values()),
         ),
     )
+
+
+def _agreements(
+    answers: Sequence[LabelledAnswer], suts: Sequence[str], kind: LabelKind
+) -> Iterator[Agreement]:
+    """The agreements on all answers, and if there are several SUTs, on those of each."""
+    yield from agreements(answers, None, kind)
+    for sut in suts if len(suts) > 1 else ():
+        yield from agreements([answer for answer in answers if answer.sut == sut], sut, kind)
 
 
 class _JudgedRun(NamedTuple):
