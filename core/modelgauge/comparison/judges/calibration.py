@@ -149,10 +149,7 @@ def calibrate_judge(
         n_without_label=len(ratings) - len(given),
         agreements=tuple(_agreements(answers, [*scored], kind)),
         suts=suts,
-        notes=(
-            *_notes(kind, given, len(ratings), suts),
-            *_notes_of_clusters(judged, names, clusters.values()),
-        ),
+        notes=(*_notes(kind, given, len(ratings), suts), *_notes_of_clusters(judged, names, clusters)),
     )
 
 
@@ -352,11 +349,11 @@ def _notes(
 
 
 def _notes_of_clusters(
-    judged: Sequence[_JudgedRun], names: Sequence[str], clusters: Iterable[Mapping[str, Hashable]]
+    judged: Sequence[_JudgedRun], names: Sequence[str], clusters: Mapping[str, Mapping[str, Hashable]]
 ) -> Iterator[str]:
     """Say what clusters of items do to the intervals, if items of a run depend on each other."""
     results = [run.run.record.result.get(name) for run in judged for name in names]
-    if any(len(set(of_run.values())) < len(of_run) for of_run in clusters):
+    if any(len(set(of_run.values())) < len(of_run) for of_run in clusters.values()):
         yield (
             "The items form clusters, such as several questions on one text, which the intervals allow for. Rogan "
             "and Gladen's assumes independent items, so it is left out."
