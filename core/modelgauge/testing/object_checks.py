@@ -203,7 +203,8 @@ def test_calls(subject: Subject) -> str:
         sut, test = made, FakeTest("conformance", [brief], requires=())
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, secrets=secrets)
-        fresh, kept = runner.run(test, sut)[0], runner.run(test, sut)[0]
+        fresh = _without_failure(subject, runner.run(test, sut)[0])
+        kept = _without_failure(subject, runner.run(test, sut)[0])
         return _cache_comparison(subject, made, fresh, kept)
 
 
@@ -251,15 +252,20 @@ def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
         return False
 
 
-def _cache_comparison(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
-    """Describe the answer, which must be the same when it comes from the cache."""
-    for failed in (*fresh.test_item_exceptions, *kept.test_item_exceptions):
+def _without_failure(subject: Subject, record: TestRecord) -> TestRecord:
+    """Return the record of a run whose question was answered; report why it was not."""
+    for failed in record.test_item_exceptions:
         what = f"It cannot answer: {failed.error_type}: {failed.message}"
         fix = "Fix what raises; `modelgauge run-sut` and `run-annotator` show each step."
         raise Problem(what, fix, failed.traceback, subject.step)
-    if fresh.failure is not None:
-        what = f"It cannot be asked: {fresh.failure.message}"
-        raise Problem(what, "Fix what raises.", fresh.failure.traceback, subject.step)
+    if record.failure is not None:
+        what = f"It cannot be asked: {record.failure.message}"
+        raise Problem(what, "Fix what raises.", record.failure.traceback, subject.step)
+    return record
+
+
+def _cache_comparison(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
+    """Describe the answer, which must be the same when it comes from the cache."""
     (answer,), (again,) = ([record.interactions for record in run.test_item_records] for run in (fresh, kept))
     counts = kept.counts.sut_calls if subject.kind == "sut" else kept.counts.annotator_calls
     unkept = " ".join(kept.notes) if kept.counts.unkept else ""  # a request with a secret in it: see secrets

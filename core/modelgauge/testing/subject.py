@@ -5,7 +5,7 @@ Secrets are canaries: texts made up for the check, so that a leak can be seen. W
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -44,6 +44,7 @@ INTERFACES: dict[Kind, type[Identified]] = {
     "metric": CompletionAnnotator,
 }
 MOST_ITEMS = 1_000
+_PATIENCE = 3.0  # seconds
 
 _CALLED_BY_THE_ENGINE = (
     *("translate_text_prompt", "translate_chat_prompt", "translate_request", "translate_response"),
@@ -130,12 +131,14 @@ def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Firs
 
 
 def quiet_runner(folder: str, plugins: Plugins, **options: Any) -> Runner:
-    """A runner that keeps to a folder, and that no plugin observes."""
+    """A runner that keeps to a folder, that no plugin observes, and that waits for no server long."""
     without_hooks = Plugins()
     for registry, filled in zip(without_hooks.registries, plugins.registries, strict=True):
         registry.add(filled)
     settings = Settings(data_dir=Path(folder))
-    return Runner(folder, plugins=without_hooks, settings=settings, max_retries=0, **options)
+    runner = Runner(folder, plugins=without_hooks, settings=settings, **options)
+    runner.options = replace(runner.options, first_patience=_PATIENCE)
+    return runner
 
 
 # --- the subject ----------------------------------------------------------------------------------
