@@ -24,13 +24,14 @@ from modelgauge.reports.run_report import (
 from modelgauge.reports.thresholds import name_of, passed_of
 from modelgauge.runs.group_means import group_means
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, first_few
 
 _RESULTS = 3  # of one run, where there is room
 _ROWS = 12  # that are filled with further results
 _LONGEST_HEAD = 12
 _TIME = "   time"  # as wide as most times, so that tables of like runs look alike
 _TROUBLES = 5
+_MOST_NAMED = 8
 
 
 class _Row(NamedTuple):
@@ -94,12 +95,12 @@ def headline(record: TestRecord, style: Style) -> str:
 def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
     """Add a row for each result of each pair, and for the means over the tests of groups."""
     records = [run.record for run in runs]
-    most = max(1, min(_RESULTS, _ROWS // len(runs)))
     tests, suts = ({getattr(record, name) for record in records} for name in ("test_uid", "sut_name"))
     many = (len(tests), "test", records[0].test_uid), (len(suts), "SUT", records[0].sut_name)
     page.add(
         " on ".join(counted(number, word) if number > 1 else alone for number, word, alone in many), "bold"
     )
+    most = _most_results(runs)
     rows = [row for record in records for row in _rows_of_run(record, most)]
     known = {row.result for row in rows} - {""}
     rows += [row for row in _rows_of_groups(records) if row.result in known]
@@ -133,7 +134,7 @@ def _rows_of_run(record: TestRecord, most: int) -> Iterator[_Row]:
     took = "" if record.seconds is None else duration(record.seconds)
     rest = _failed(record), dollars(spent.cost_usd) if spent.cost_usd else took
     about = record.test_uid, record.sut_name
-    for name, value in _headlines(record, most):
+    for name, value in _results(record)[0][:most]:
         number = f"{value.n:,}" if isinstance(value, Estimate) else ""
         yield _Row(*about, name, _value(value), interval_text(value), number, *rest)
         about = rest = "", ""
@@ -158,31 +159,35 @@ def _failed(record: TestRecord) -> str:
     return f"{record.counts.failed:,}{', stopped' if record.ended_early else ''}"
 
 
-def _headlines(record: TestRecord, most: int) -> Iterator[tuple[str, Any]]:
-    passed = passed_of(record)
-    results = _flat(shown_results(record))
-    others = [row for row in results if passed is None or record.measurement_of(row[0]) != PASSED]
-    if passed is not None:
-        yield PASSED, passed
-        most -= 1
-    for name, value in others[:most]:
-        yield name_of(record, name), value
-    if passed is None and not others:
-        yield "", "no result"
+def _most_results(runs: Sequence[RecordedRun]) -> int:
+    """Return how many results of each run have a row."""
+    return max(1, min(_RESULTS, _ROWS // len(runs)))
 
 
-def _flat(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names with their values; those of groups where there is nothing else."""
-    single = [(name, value) for name, value in result.items() if not isinstance(value, Mapping)]
-    groups = [(name, value) for name, value in result.items() if isinstance(value, Mapping)]
-    return single or [(f"{name} {key}", value) for name, group in groups for key, value in group.items()]
+def _results(record: TestRecord) -> tuple[list[tuple[str, Any]], list[str]]:
+    """Return what can have a row, named, the number of items that passed first, and the groups that cannot.
+
+    Groups have rows where there is nothing else.
+    """
+    passed, results = passed_of(record), shown_results(record)
+    single = [(name, value) for name, value in results.items() if not isinstance(value, Mapping)]
+    groups = {name: value for name, value in results.items() if isinstance(value, Mapping)}
+    parts = [(f"{name} {key}", value) for name, group in groups.items() for key, value in group.items()]
+    rows: list[tuple[str, Any]] = [] if passed is None else [(PASSED, passed)]
+    rows += [
+        (name_of(record, name), value)
+        for name, value in single or parts
+        if passed is None or record.measurement_of(name) != PASSED
+    ]
+    return rows or [("", "no result")], [*groups] if single else []
 
 
 def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[_Row]:
     for group in group_means(records):
         mean = group.mean
         cells = _value(mean), interval_text(mean), f"{mean.n:,}", f"{group.failed:,}"
-        yield _Row(group.label, group.sut, group.result, *cells, used="")
+        named = next(record for record in records if record.test_uid == group.tests[0])
+        yield _Row(group.label, group.sut, name_of(named, group.result), *cells, used="")
 
 
 # --- what all have in common ------------------------------------------------------------------------
@@ -199,6 +204,7 @@ def _add_facts(
     records = [run.record for run in runs]
     facts = [*(("errors", text) for text in _troubles(runs, page.style.width - 9))]
     facts += [("differs", text) for text in differences]
+    facts += [("note", text) for text in _without_rows(runs, details=details)]
     if any(is_prefix(record) for record in records):
         facts.append(("note", "Results of stopped runs are of the items that came first; others may differ."))
     if empty := sum(record.counts.empty for record in records):
@@ -214,6 +220,44 @@ def _add_facts(
     commands = [] if details else [*_next(runs, shown_by)]
     page.add_facts(shown, list(zip_longest(["next"][: len(commands)], commands, fillvalue="")))
     page.add_gap()
+
+
+def _without_rows(runs: Sequence[RecordedRun], *, details: bool) -> Iterator[str]:
+    """Return the results without a row: those without room, unless the details follow, and those that a run lacks.
+
+    A run lacks what other runs of its test have, and what has a threshold.
+    """
+    records = [run.record for run in runs]
+    most, found = _most_results(runs), [_results(record) for record in records]
+    hidden = [[*(name for name, _ in rows[most:]), *groups] for rows, groups in found]
+    if not details and any(hidden):
+        yield f"Not shown: {_named_by_runs(records, hidden)}."
+    named = [[*(name for name, _ in rows if name), *groups] for rows, groups in found]
+    of_tests: dict[str, dict[str, None]] = {}
+    for record, names in zip(records, named, strict=True):
+        measured = {record.measurement_of(name) for name in record.result}
+        judged = [name for name in record.thresholds if name not in measured]
+        of_tests.setdefault(record.test_uid, {}).update(dict.fromkeys([*names, *judged]))
+    lacking = [
+        [name for name in of_tests[record.test_uid] if names and name not in names]
+        for record, names in zip(records, named, strict=True)
+    ]
+    if any(lacking):
+        yield f"No result: {_named_by_runs(records, lacking)}."
+
+
+def _named_by_runs(records: Sequence[TestRecord], results: Sequence[Sequence[str]]) -> str:
+    """Return the results of each run in words; runs with the same results share them."""
+    has_suts = len({record.sut_name for record in records}) > 1
+    has_tests = len({record.test_uid for record in records}) > 1 or not has_suts
+    pairs: dict[tuple[str, ...], list[str]] = {}
+    for record, names in zip(records, results, strict=True):
+        pair = [record.test_uid] * has_tests + [record.sut_name] * has_suts
+        pairs.setdefault(tuple(names), []).append(" on ".join(pair))
+    named = [(names, runs) for names, runs in pairs.items() if names]
+    parts = [f"{first_few(names, _MOST_NAMED)} ({first_few(runs, 2)})" for names, runs in named[:_TROUBLES]]
+    rest = sum(len(runs) for _, runs in named[_TROUBLES:])
+    return "; ".join([*parts, *([f"results of {rest:,} more"] if rest else [])])
 
 
 def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:

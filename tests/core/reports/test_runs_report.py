@@ -97,6 +97,54 @@ def test_of_each_run_some_results_are_shown_and_what_is_wrong_with_it(runs_of):
     ]
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_results_without_row_are_named(runs_of, width):
+    several = dict.fromkeys(("a", "b", "c", "d"), ACCURACY)
+    pairs = [
+        {"test_uid": "one", "result": {**several, "topics": {"x": 1}}},
+        {"test_uid": "two", "result": several},
+        {"test_uid": "three", "result": {"a": ACCURACY}},
+        {"test_uid": "four", "result": {**several, "e": 1}},
+        {"test_uid": "five"},
+    ]
+    shown = " ".join(render(runs_of(*pairs), Style(width=width)).split())
+    assert "note Not shown: c, d, topics (one); c, d (two); c, d, e (four)." in shown
+    assert "Not shown" not in render(runs_of(*pairs[2:3], *pairs[4:]), Style(width=width))
+    assert "Not shown" not in render(runs_of(*pairs), Style(width=width), details=True)
+
+
+def test_results_that_one_sut_or_test_lacks_are_named(runs_of):
+    threshold = {"f1": Threshold(value=0.5)}
+    pairs = [
+        {"test_uid": "t", "sut_uid": "x", "result": {"a": 1, "b": 2}},
+        {"test_uid": "t", "sut_uid": "y", "result": {"a": 1}},
+        {"test_uid": "t", "sut_uid": "z"},  # a row says that it has none
+        {"test_uid": "u", "sut_uid": "x", "result": {"a": 1}, "thresholds": threshold},
+    ]
+    assert "note No result: b (t on y); f1 (u on x). calls" in " ".join(
+        render(runs_of(*pairs), Style()).split()
+    )
+
+
+def test_mean_over_group_is_shown_with_reduction(runs_of):
+    pairs = [
+        {
+            "test_uid": name,
+            "result": {"accuracy.pass@2": ACCURACY},
+            "groups": {"all": 2},
+            "repeats": 5,
+            "reduction": "pass@2",
+        }
+        for name in ("one", "two")
+    ]
+    assert [row[:4] for row in rows_of(render(runs_of(*pairs), Style(width=120)))][-1] == [
+        "all,",
+        "mean",
+        "of",
+        "2",
+    ]
+
+
 def test_many_runs_have_one_result_each_and_what_all_used_is_summed(runs_of):
     calls = Counts(items=1, scored=1, sut_calls=CallCounts(paid=2, cached=1), judge_calls=CallCounts(paid=1))
     each = {"counts": calls, "spent": Spent(attempts=3, tokens=10, cost_usd=0.5), "result": {"a": 1, "b": 2}}

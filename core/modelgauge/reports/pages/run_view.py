@@ -23,11 +23,13 @@ from modelgauge.reports.run_report import (
     interval_with_missing,
     is_prefix,
     result_rows,
+    shown_results,
 )
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.group_means import GroupMean, group_means
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
+from modelgauge.wording.phrases import counted
 
 _MOST_KINDS = 8  # of failures
 _STYLE = Style(width=160, most_rows=12)
@@ -228,7 +230,7 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
             "address": f"#run={number}",
             "test": run.record.test_uid,
             "sut": sut,
-            "verdict": _verdict(run),
+            "verdict": _verdict_of_row(run),
             "chart": next(
                 (interval_bar(axis, estimate.value, estimate.interval) for _, estimate in _first(run.record)),
                 "",
@@ -247,6 +249,13 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
         for mean in means
     ]
     return rows, axis_ruler(axis)
+
+
+def _verdict_of_row(run: RecordedRun) -> tuple[str, str]:
+    """The verdict of a run, and how many results it leaves to the page of the run."""
+    sentences, kind = _verdict(run)
+    more = len(shown_results(run.record)) - len(_first(run.record))
+    return f"{sentences} {counted(more, 'more result')}." if more > 0 else sentences, kind
 
 
 def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:

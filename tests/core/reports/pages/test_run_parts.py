@@ -22,7 +22,7 @@ from modelgauge.reports.pages.classes import classified, ending_of
 from modelgauge.reports.pages.columns import Labels
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import parts_of
-from modelgauge.reports.pages.run_view import run_view
+from modelgauge.reports.pages.run_view import overview, run_view
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
@@ -191,6 +191,13 @@ def test_a_page_has_few_controls(tmp_path):
     facets = _table(recorded_run(RunFolder(tmp_path / "runs" / record.run_id))).facets
     assert len(facets) == 16
     assert "label 15" in facets
+
+
+def test_row_of_run_says_how_many_results_it_leaves_out(run):
+    rows, _ = overview([run], ["paid"])
+    assert rows[0]["verdict"][0].endswith(" 1 more result.")
+    alone = type(run)(run.record.replaced(result={"right": run.record.result["right"]}), run.folder)
+    assert "more result" not in overview([alone], ["paid"])[0][0]["verdict"][0]
 
 
 def test_a_stopped_run_says_how_it_goes_on(run):
