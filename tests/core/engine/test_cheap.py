@@ -1,6 +1,7 @@
 """What costs next to nothing is asked each time, and its answers go the way of all others in everything else."""
 
 import asyncio
+import signal
 
 import pytest
 
@@ -91,7 +92,8 @@ def test_an_interrupt_in_the_middle_of_it_leaves_a_record_and_the_item_for_a_res
     def annotate(prompt, _text):
         if prompt == "question 5" and not interrupted:
             interrupted.append(prompt)
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt  # as Ctrl-C does where code holds up the loop
         return 1
 
     sut, test = make_sut(), make_test(10, annotators={"one": AtOnce("one", annotate)})

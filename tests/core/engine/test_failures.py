@@ -487,22 +487,27 @@ def test_an_interruption_does_not_wait_for_an_author_who_hangs(
     assert load_record(folder).cancelled
 
 
-def test_an_interrupt_is_the_users_on_the_loop_and_an_error_of_its_item_in_a_thread(
+def test_keyboard_interrupt_without_ctrl_c_fails_its_item_and_with_it_ends_the_run(
     make_test, run, run_folder, resumed, caplog
 ):
     def interrupt(text):
         raise KeyboardInterrupt
 
+    async def interrupt_awaited(text):
+        raise KeyboardInterrupt
+
     async def interrupt_once(text):
         if not interrupted:
             interrupted.append(text)
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt  # as Ctrl-C does where code holds up the loop
         return "yes"
 
     interrupted = []
-    record = run(make_test(2), FunctionSUT("plain", interrupt))
-    assert record.counts.sut_errors == 2
-    assert "KeyboardInterrupt" in record.test_item_exceptions[0].message
+    for function in (interrupt, interrupt_awaited):
+        record = run(make_test(2), FunctionSUT("plain", function))
+        assert record.counts.sut_errors == 2
+        assert "KeyboardInterrupt" in record.test_item_exceptions[0].message
     sut = FunctionSUT("async", interrupt_once)
     with pytest.raises(KeyboardInterrupt):
         run(make_test(2), sut, grace=0.01)

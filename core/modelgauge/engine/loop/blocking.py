@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, TypeVar
 
+from modelgauge.engine.loop.guard import engine_task
 from modelgauge.errors import RunStoppedError
 
 T = TypeVar("T")
@@ -51,9 +52,10 @@ def blocking(work: Work[T]) -> T:
 
 def _run(work: Work[T]) -> T:
     if not _loop_is_running():
-        return (
-            _main.run(work) if threading.current_thread() is threading.main_thread() else asyncio.run(work())
-        )
+        if threading.current_thread() is threading.main_thread():
+            return _main.run(work)
+        with asyncio.Runner() as runner:
+            return _finish(runner.get_loop(), work())
     if _background.taken.acquire(blocking=False):
         try:
             return _background.run(work)
@@ -64,6 +66,27 @@ def _run(work: Work[T]) -> T:
         return nested.run(work)
     finally:
         nested.close()
+
+
+def _finish(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], context: contextvars.Context | None = None
+) -> T:
+    """Run a coroutine to its end, also where code in a task or a callback of the loop stops it or exits."""
+    task = engine_task(work, loop, context=context)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, RuntimeError):  # of a task or a callback; or the loop was stopped
+            if task.done():
+                raise
+
+
+def interrupt_is_possible() -> bool:
+    """Whether a KeyboardInterrupt in this thread may come from Ctrl-C; else code has raised it."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    interrupts = _main.interrupts
+    return interrupts is None or not interrupts.handles_all or interrupts.count > 0
 
 
 def _loop_is_running() -> bool:
@@ -96,10 +119,12 @@ class _Interrupts:
 
     Attributes:
         count: how many there were.
+        handles_all: whether Ctrl-C comes here, and not to a handler of the caller's program.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.count = 0
+        self.handles_all = False
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
         self._unheard_since: float | None = None
@@ -111,9 +136,11 @@ class _Interrupts:
             yield
             return
         signal.signal(signal.SIGINT, self.interrupt)
+        self.handles_all = True
         try:
             yield
         finally:
+            self.handles_all = False
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def begin(self) -> None:
@@ -170,7 +197,7 @@ class _Main:
 
         with interrupts.handled():
             try:
-                result = self._runner.run(main(), context=contextvars.copy_context())
+                result = _finish(self._runner.get_loop(), main(), contextvars.copy_context())
                 if not interrupts.count:
                     return result
             except asyncio.CancelledError:
@@ -196,6 +223,7 @@ class _Background:
         self.taken = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
 
     def run(self, work: Work[T]) -> T:
         loop = self._started()
@@ -209,7 +237,7 @@ class _Background:
                 outcome.set_exception(error)
 
         def begin() -> None:
-            task = loop.create_task(main())
+            task = engine_task(main(), loop)
             task.add_done_callback(never_begun)
             tasks.append(task)
 
@@ -235,7 +263,7 @@ class _Background:
         if self._loop is None:
             ready: Future[asyncio.AbstractEventLoop] = Future()
             self._thread = threading.Thread(
-                target=_serve, args=(ready,), name="modelgauge-background", daemon=True
+                target=_serve, args=(ready, self._ended), name="modelgauge-background", daemon=True
             )
             self._thread.start()
             self._loop = ready.result()
@@ -243,15 +271,18 @@ class _Background:
 
     def close(self) -> None:
         if self._loop is not None and self._thread is not None:
+            self._ended.set()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_ENDING)
 
 
-def _serve(ready: "Future[asyncio.AbstractEventLoop]") -> None:
+def _serve(ready: "Future[asyncio.AbstractEventLoop]", ended: threading.Event) -> None:
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
     ready.set_result(runner.get_loop())
     try:
-        runner.get_loop().run_forever()
+        while not ended.is_set():  # code in a callback may stop the loop, or exit
+            with suppress(SystemExit, KeyboardInterrupt):
+                runner.get_loop().run_forever()
     finally:
         with suppress(RuntimeError):  # as in `_close`
             runner.close()

@@ -20,6 +20,14 @@ from modelgauge.engine.bookkeeping.failures import (
     awaited_of_author,
     of_author,
 )
+from modelgauge.engine.loop.blocking import interrupt_is_possible
+from modelgauge.engine.loop.guard import (
+    LentToAuthor,
+    engine_task,
+    guard_loop,
+    has_cancelled_itself,
+    makes_tasks_by_itself,
+)
 from modelgauge.errors import CallError, CallTimeoutError
 
 T = TypeVar("T")
@@ -60,6 +68,7 @@ class Deadlines:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._loop = asyncio.get_running_loop()
+        self._unguard = guard_loop(self._loop)
         self._clock = clock
         self._watched: dict[_Watch, None] = {}
         self._left_behind: set[asyncio.Task[Any]] = set()
@@ -107,14 +116,14 @@ class Deadlines:
         begun, task = self._clock(), asyncio.current_task(self._loop)
         cancelled_before = 0 if task is None else task.cancelling()
         try:
-            result = copy_context().run(of_author, result_of, coroutine)
+            result = copy_context().run(of_author, _result_of_author, coroutine)
             if task is not None and task.cancelling() > cancelled_before:
                 await _taken_back(task)
-        except KeyboardInterrupt:
-            raise
         except asyncio.CancelledError as error:
             raise _cancelled_itself() from error
-        except BaseException as error:  # noqa: BLE001  likewise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and interrupt_is_possible():
+                raise
             raise as_exception(error) from None
         else:
             return result
@@ -159,6 +168,7 @@ class Deadlines:
 
     def close(self) -> None:
         """Stop the timer, and let the loop end without what was left behind, or is still waited for to end."""
+        self._unguard()
         if self._timer is not None:
             self._timer.cancel()
         ending = {watch.task for watch in self._watched if watch.task is not None}
@@ -201,7 +211,8 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await awaited_of_author(awaitable)
+            with LentToAuthor():
+                return await awaited_of_author(awaitable)
     except TimeoutError as error:
         if limit.expired():
             raise timed_out(seconds) from error
@@ -211,16 +222,18 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
             raise _cancelled_itself() from error
         raise
     except BaseException as error:  # what would end the loop (`SystemExit`) becomes an error of the call
-        if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
+        if isinstance(error, Exception) or (isinstance(error, NOT_OF_THE_ITEM) and interrupt_is_possible()):
             raise
         raise as_exception(error) from None
 
 
 def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
     """A task for an attempt; from Python 3.12 on it begins at once: if it never waits, it costs no turn of the loop."""
-    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
-        return asyncio.Task(attempt, loop=loop, eager_start=True)
-    return loop.create_task(attempt)
+    if not makes_tasks_by_itself(loop):
+        return loop.create_task(attempt)
+    if sys.version_info >= (3, 12):
+        return engine_task(attempt, loop, eager_start=True)
+    return engine_task(attempt, loop)
 
 
 async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
@@ -230,17 +243,23 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
     _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
-        result = await awaited_of_author(awaitable)
-    except KeyboardInterrupt:  # it ends the loop: asyncio need not report it too
-        if (task := asyncio.current_task()) is not None:
-            task.add_done_callback(asyncio.Task.exception)
-        raise
-    except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
+        with LentToAuthor():
+            result = await awaited_of_author(awaitable)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and interrupt_is_possible():
+            if (
+                task := asyncio.current_task()
+            ) is not None:  # it ends the loop: asyncio need not report it too
+                task.add_done_callback(asyncio.Task.exception)
+            raise
+        # It is the outcome, whatever it is.
         if not watch.outcome.done() and not watch.outcome.get_loop().is_closed():
             watch.outcome.set_exception(_as_awaited(error, watch))
             watch.outcome.exception()  # where nobody waits for it any more, that is no news
     else:
-        if not watch.outcome.done():
+        if not watch.outcome.done() and has_cancelled_itself():
+            watch.outcome.set_exception(_cancelled_itself())
+        elif not watch.outcome.done():
             watch.outcome.set_result(result)
 
 
@@ -320,6 +339,11 @@ def never_waits(function: object) -> bool:
 @lru_cache(maxsize=1024)
 def _ends_in_one_step(code: CodeType) -> bool:
     return not any(instruction.opname == "YIELD_VALUE" for instruction in dis.get_instructions(code))
+
+
+def _result_of_author(coroutine: Coroutine[Any, Any, T]) -> T:
+    with LentToAuthor():
+        return result_of(coroutine)
 
 
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:

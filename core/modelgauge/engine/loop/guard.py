@@ -1,0 +1,108 @@
+"""The engine's loop and tasks, guarded against authors' code that would stop or cancel them.
+
+A context variable tells authors' code from the engine's, also in tasks and callbacks that it starts.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from modelgauge.errors import CallError
+
+T = TypeVar("T")
+
+_call: ContextVar[object | None] = ContextVar("modelgauge_call", default=None)
+"""The call whose author's code runs; None in the engine's code."""
+
+
+class LentToAuthor:
+    """Marks the code in a `with` block as an author's. It may cancel the task that it runs in, as time-outs do.
+
+    It is no generator, which would write into the exceptions that leave the block.
+    """
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        self._task = task if isinstance(task, _EngineTask) else None
+        call = object()
+        self._before = _call.set(call)
+        if self._task is not None:
+            self._task.lent_to = call
+
+    def __exit__(self, *error: object) -> None:
+        _call.reset(self._before)
+        if self._task is not None:
+            self._task.lent_to = None
+
+
+class _EngineTask(asyncio.Task[T]):
+    """A task that only the engine can cancel, and the call that it is lent to."""
+
+    lent_to: object | None = None
+    _cancels_itself = False
+
+    @property
+    def has_cancelled_itself(self) -> bool:
+        """Whether the call that it is lent to has cancelled it."""
+        return self._cancels_itself and self.cancelling() > 0
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Cancel the task, unless another call's code asks for it."""
+        call = _call.get()
+        self._cancels_itself |= call is not None and call is self.lent_to
+        return call in (None, self.lent_to) and super().cancel(msg)
+
+
+def has_cancelled_itself() -> bool:
+    """Whether the call that runs in this task has cancelled the task."""
+    task = asyncio.current_task()
+    return isinstance(task, _EngineTask) and task.has_cancelled_itself
+
+
+def engine_task(
+    coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, **options: Any
+) -> asyncio.Task[T]:
+    """Start a task of the engine: code of a SUT that cancels all tasks of the loop does not cancel it."""
+    return _EngineTask(coroutine, loop=loop, **options)
+
+
+def _task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    """Start a task of the engine, or one that an author's code starts."""
+    kind = _EngineTask if _call.get() is None else asyncio.Task
+    return kind(coroutine, loop=loop, **options)
+
+
+def makes_tasks_by_itself(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether nobody else decides how a loop makes tasks."""
+    return loop.get_task_factory() in (None, _task)
+
+
+def guard_loop(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Let no author's code stop a loop (the call fails that tries it), or cancel the tasks of the engine in it.
+
+    Returns:
+        A function that takes the guard away.
+    """
+    if loop.get_task_factory() is not None:
+        return lambda: None
+    stop = loop.stop
+
+    def guarded() -> None:
+        if _call.get() is not None:
+            raise CallError(
+                "A call tried to stop the event loop, in which all calls of the run wait.",
+                fix="Remove `stop()` from the code that the SUT or the annotator runs.",
+            )
+        stop()
+
+    def unguard() -> None:
+        loop.set_task_factory(None)
+        with suppress(AttributeError):
+            del loop.stop  # that of the class is seen again
+
+    loop.set_task_factory(_task)
+    with suppress(AttributeError):  # a loop in C takes no attributes
+        loop.stop = guarded  # type: ignore[method-assign]
+    return unguard
