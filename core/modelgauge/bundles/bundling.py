@@ -23,7 +23,6 @@ from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_j
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.prompts import ChatPrompt
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.dependencies.safety import unsafe_part
 from modelgauge.engine.run_files.folder import (
     BUNDLE,
     JOURNAL,
@@ -33,6 +32,7 @@ from modelgauge.engine.run_files.folder import (
     TOTALS,
     RunFolder,
 )
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.run_files.manifest import SIGNATURE
@@ -181,8 +181,11 @@ class _Contents:
 def _check(run: RunFolder, others: Mapping[str, object]) -> None:
     if run.run_id in others:
         raise BundleError(f"Two of the runs have the id {run.run_id}.", fix="Make a bundle of each.")
-    if (why := unsafe_part(run.run_id)) is not None:
-        raise BundleError(f"The folder of the run {run.path} {why}.", fix="Rename it, then bundle it.")
+    if (why := why_no_run_id(run.run_id)) is not None:
+        raise BundleError(
+            f"The folder of the run {run.path} cannot go into a bundle: its name {why}.",
+            fix="Rename it, then bundle it.",
+        )
     if run.is_going_on():
         raise BundleError(f"The run {run.run_id} is going on.", fix="Wait for its end, or stop it by Ctrl-C.")
 

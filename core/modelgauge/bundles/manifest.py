@@ -14,6 +14,7 @@ from pydantic import Field
 
 from modelgauge.data.base import Count, Frozen
 from modelgauge.engine.run_files.folder import BUNDLE, MANIFEST, RUN_FILES, RUNS, read_json
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.errors import BundleError, InvalidDataError, RecordError
 from modelgauge.files.regular import opened
@@ -120,6 +121,9 @@ def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
         folder: with the files of the bundle and no others.
         manifest: of the bundle.
     """
+    for run in manifest.runs:
+        if (why := why_no_run_id(run)) is not None:
+            yield f"the id of a run, {run!r}, {why}"
     held = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     allowed = {f"{RUNS}/{run}/{file}" for run in manifest.runs for file in RUN_FILES} | {ROWS}
     for name in sorted(held - manifest.files.keys() - {BUNDLE, SIGNED_BY}):

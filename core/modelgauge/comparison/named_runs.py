@@ -6,6 +6,7 @@ from pathlib import Path
 from modelgauge.config.options import Values
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.errors import RecordError, UnknownNameError
 from modelgauge.runs.naming import data_folder, recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
@@ -60,6 +61,8 @@ def named_runs(
 
 def _of_record(record: TestRecord, data_dir: Path) -> RecordedRun:
     """The run of a record; with its folder where that holds this very record, whose items are then read from there."""
+    if why_no_run_id(record.run_id) is not None:
+        return RecordedRun(record)
     folder = RunFolder(data_dir / RUNS / record.run_id)
     try:
         return RecordedRun(record, folder if folder.read_record() == record else None)

@@ -330,6 +330,7 @@ class EvaluationDataset(Versioned):
         directory: FilePath = ".",
         file_name: str | None = None,
         include_test_cases: bool = False,
+        raw: bool = False,
     ) -> Path:
         """Write the goldens to a file, from which equal goldens are read; an existing file is replaced.
 
@@ -341,6 +342,8 @@ class EvaluationDataset(Versioned):
                 then: `from_file` gives both again, the methods that add goldens leave the marked rows out, and
                 those that add test cases the others. Where there are no goldens, nothing is marked, and the file
                 is one of test cases, for `add_test_cases_from_…`.
+            raw: for other programs: leave cells of CSV as they are that spreadsheets run as formulas. Else such a cell
+                begins with an apostrophe, and a column `modelgauge_escaped` names it, so that it is read as it was.
 
         Returns:
             The file.
@@ -359,7 +362,7 @@ class EvaluationDataset(Versioned):
                 "There are no goldens to save.",
                 fix="Add some; for the test cases, save_as(…, include_test_cases=True).",
             )
-        write_rows(path, file_type, rows)
+        write_rows(path, file_type, rows, raw=raw)
         return path
 
 

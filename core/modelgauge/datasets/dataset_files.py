@@ -14,6 +14,7 @@ from modelgauge.config.settings import Settings
 from modelgauge.datasets.fields import ALIASES, CUSTOM, FIELDS, as_arguments
 from modelgauge.datasets.rows import MARK
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.formulas import ESCAPED, is_formula, with_escapes
 from modelgauge.files.regular import path_of, real_path
 from modelgauge.files.tables import Table, csv_text, read_table
 from modelgauge.files.whole import replacing
@@ -153,31 +154,34 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
     return path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
 
 
-def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False) -> None:
     """Write a whole file, or leave an existing file unchanged.
 
     Args:
         path: the file; missing folders are made.
         kind: csv, json or jsonl.
         rows: of `row_of`.
+        raw: see `file_text`.
 
     Raises:
         OSError: the disk refuses.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as written:
-        written.write_text(file_text(kind, rows), encoding="utf-8", newline="")
+        written.write_text(file_text(kind, rows, raw=raw), encoding="utf-8", newline="")
 
 
-def file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def file_text(kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False) -> str:
     """The text of a data set file of a type.
 
     Args:
         kind: csv, json or jsonl.
         rows: of `row_of`.
+        raw: leave cells of CSV as they are that spreadsheets run as formulas.
     """
     if kind == "csv":
-        return csv_text(csv_rows(rows))
+        records = csv_rows(rows)
+        return csv_text(records if raw else with_escapes(records))
     if kind == "json":
         return json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
@@ -192,7 +196,12 @@ def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
     customs = [row.get(CUSTOM, {}) for row in rows]
     # Custom columns are columns of the file where they hold texts only, under a name that is not a field's.
     known = {*FIELDS, *ALIASES, MARK, ""}
-    known |= {name for values in customs for name, value in values.items() if not isinstance(value, str)}
+    known |= {
+        name
+        for values in customs
+        for name, value in values.items()
+        if not isinstance(value, str) or name == ESCAPED or is_formula(name)
+    }
     own = dict.fromkeys(name for values in customs for name in values if name not in known)
     records = []
     for row, custom in zip(rows, customs, strict=True):

@@ -9,12 +9,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.formulas import ESCAPED, without_escapes
 from modelgauge.files.plain_values import plain_value
 from modelgauge.files.regular import bytes_of_file, text_of
 from modelgauge.wording.phrases import beginning, counted, first_few
@@ -185,10 +186,13 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
         raise InputFileError(
             f"{heading}: the column {repeated[0]!r} is there twice.", fix="Rename one of them."
         )
-    rows = (
+    rows = [
         _csv_row(f"{source}, line {line}", columns, cells, str(number))
         for number, (line, cells) in enumerate(rest)
-    )
+    ]
+    if ESCAPED in named:
+        named = tuple(name for name in named if name != ESCAPED)
+        rows = [replace(row, values=without_escapes(row.values)) for row in rows]
     return Table(source, heading, named, tuple(rows), cells_are_text=True, name=Path(source).stem)
 
 

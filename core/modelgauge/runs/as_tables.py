@@ -1,6 +1,5 @@
 """Runs as tables in files: CSV, JSONL or Parquet, written row by row, so that runs may be larger than memory."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -11,6 +10,7 @@ from pydantic_core import to_json
 
 from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
 from modelgauge.data.tables.run_tables import Kind, RecordTable, Row, as_text
+from modelgauge.files.formulas import escaped
 from modelgauge.files.tables import csv_text
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -18,16 +18,13 @@ Write = Callable[[Row], object]
 
 _MOST_ROWS, _MOST_CHARACTERS = 50_000, 16_000_000  # of a row group, which is held in memory
 
-# What spreadsheets run: https://owasp.org/www-community/attacks/CSV_Injection
-_RUN = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-
 
 def write_tables(
     runs: Iterable[RecordedRun],
     files: Mapping[Path, RecordTable],
     file_type: str,
     *,
+    raw: bool = False,
     for_spreadsheets: bool = False,
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> dict[Path, int]:
@@ -37,8 +34,8 @@ def write_tables(
         runs: their records and where they lie.
         files: the tables that are wanted.
         file_type: csv, jsonl or parquet.
-        for_spreadsheets: whether CSV has the mark by which Excel knows UTF-8, and cells that a spreadsheet would run
-            begin with an apostrophe.
+        raw: leave texts in CSV as they are that a spreadsheet would run; else they begin with an apostrophe.
+        for_spreadsheets: whether CSV has the mark by which Excel knows UTF-8.
         redact_json: takes secrets out of a row.
 
     Raises:
@@ -48,7 +45,9 @@ def write_tables(
     counts = dict.fromkeys(files, 0)
     with ExitStack() as stack:
         writers = {
-            path: stack.enter_context(_writer(path, table, file_type, for_spreadsheets=for_spreadsheets))
+            path: stack.enter_context(
+                _writer(path, table, file_type, raw=raw, for_spreadsheets=for_spreadsheets)
+            )
             for path, table in files.items()
         }
 
@@ -72,10 +71,10 @@ def write_tables(
     return counts
 
 
-def _writer(path: Path, table: RecordTable, file_type: str, *, for_spreadsheets: bool) -> Any:
+def _writer(path: Path, table: RecordTable, file_type: str, **options: bool) -> Any:
     if file_type == "parquet":
         return _parquet(path, table)
-    return _csv(path, table, for_spreadsheets=for_spreadsheets) if file_type == "csv" else _jsonl(path, table)
+    return _csv(path, table, **options) if file_type == "csv" else _jsonl(path, table)
 
 
 _AS_TEXT: dict[Kind, Callable[[Any], str | None]] = {
@@ -89,24 +88,19 @@ _AS_TEXT: dict[Kind, Callable[[Any], str | None]] = {
 
 
 @contextmanager
-def _csv(path: Path, table: RecordTable, *, for_spreadsheets: bool) -> Iterator[Write]:
+def _csv(path: Path, table: RecordTable, *, raw: bool, for_spreadsheets: bool) -> Iterator[Write]:
     as_texts = [_AS_TEXT[column.kind] for column in table.columns]
     texts = [place for place, column in enumerate(table.columns) if column.kind in ("text", "JSON")]
 
     def line(row: Row) -> str:
         cells = [value if value is None else text(value) for value, text in zip(row, as_texts, strict=True)]
-        for place in texts if for_spreadsheets else ():
-            cells[place] = _inert(cells[place])
+        for place in () if raw else texts:
+            cells[place] = escaped(cells[place])
         return csv_text([cells])
 
     with path.open("w", encoding="utf-8-sig" if for_spreadsheets else "utf-8", newline="") as file:
         file.write(csv_text([table.head]))
         yield lambda row: file.write(line(row))
-
-
-def _inert(text: str | None) -> str | None:
-    """A text that a spreadsheet shows and does not run; numbers are no danger."""
-    return f"'{text}" if text and _RUN.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 @contextmanager

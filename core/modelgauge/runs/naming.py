@@ -8,6 +8,7 @@ from pathlib import Path
 from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.settings import load_settings
 from modelgauge.engine.run_files.folder import MANIFEST, RUN_FILES, RUNS, RunFolder, by_invocation
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import exists, is_file, real_path
 from modelgauge.runs.record_files import records_in
@@ -80,7 +81,8 @@ def _folder_named(data_dir: Path, name: str) -> RunFolder | None:
     """Return the run in a folder, around a file, or of an id; None if there is none."""
     path = Path(name)
     in_a_run = path.name in RUN_FILES and is_file(path)
-    folders = (path.parent if in_a_run else path, data_dir / RUNS / name)
+    folders = [path.parent if in_a_run else path]
+    folders += [data_dir / RUNS / name] if why_no_run_id(name) is None else []
     return next((RunFolder(folder) for folder in folders if is_file(folder / MANIFEST)), None)
 
 

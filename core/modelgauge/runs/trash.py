@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.errors import RecordError
 
 TRASH = "trash"
@@ -51,7 +52,7 @@ def restore_from_trash(name: str, data_dir: Path) -> RunFolder:
     """
     path = data_dir / TRASH / name
     target = data_dir / RUNS / _ADDED.sub("", name)
-    if Path(name).name != name or not (path / MANIFEST).is_file():
+    if why_no_run_id(target.name) is not None or Path(name).name != name or not (path / MANIFEST).is_file():
         raise RecordError(f"There is no {name!r} in the trash.", fix=f"Look into {data_dir / TRASH}.")
     if target.exists():
         raise RecordError(f"There is a run {target.name} already.", fix=f"Move {path} by hand.")

@@ -96,7 +96,7 @@ def test_a_manifest_that_names_other_files(refused):
     for name in ("../outside", "/etc/passwd", "runs/../../x/run.json"):
         assert f"names {name!r}, which is not a file of a bundle" in refused(named(name))
     elsewhere = refused(lambda files: with_hashes({"bundle.json": files["bundle.json"]}, runs=["../../../x"]))
-    assert "run '../../../x' has no run.json" in elsewhere
+    assert "the id of a run, '../../../x', begins with '.'" in elsewhere
 
 
 @pytest.mark.parametrize(
@@ -219,3 +219,13 @@ def test_what_is_no_bundle(tmp_path):
     (tmp_path / "text").write_bytes(gzip.compress(b"hello"))
     with pytest.raises(BundleError, match=r"truncated|damaged"):
         unbundle(tmp_path / "text", tmp_path / "received")
+
+
+@pytest.mark.parametrize("name", ["-rf", ".git", "x" * 150, "a|b"])
+def test_run_whose_id_is_no_safe_folder_name_is_refused(refused, run, name):
+    def renamed(files):
+        moved = {path.replace(f"runs/{run.run_id}/", f"runs/{name}/"): text for path, text in files.items()}
+        return with_hashes(moved, runs=[name], data={name: {}})
+
+    message = refused(renamed)
+    assert f"the id of a run, {name!r}" in message or "unsafe" in message

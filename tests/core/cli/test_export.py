@@ -59,6 +59,8 @@ def test_a_single_table_may_have_a_file_of_its_own(runs, tmp_path):
         (["--to", "csv", "-o", "all.csv"], "all.csv is a file, and 8 tables are exported. Name a folder, or"),
         (["--to", "csv", "--table", "items", "-o", "i.parquet"], "Say --to parquet"),
         (["--to", "jsonl", "--for-spreadsheets"], "--for-spreadsheets is for --to csv, not for jsonl"),
+        (["--to", "jsonl", "--raw"], "--raw is for --to csv, not for jsonl"),
+        (["--to", "csv", "--raw", "--for-spreadsheets"], "give one of them"),
         (["--to", "xlsx"], "'xlsx' is not one of"),
         ([], "Missing option '--to'"),
         (["--to", "csv", "-o", "run_data"], None),
@@ -130,3 +132,13 @@ def test_a_dash_is_no_name_of_an_output(runs, tmp_path, capsys, command):
     assert cli.main([*command.split(), "-"], standalone_mode=False) == 2
     assert "'-' does not stand for stdout here" in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_raw_csv_keeps_what_csv_for_people_escapes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_test(FakeTest("one", ["=1+1", "-1.5"]), FakeSUT("s"))
+    for options, first in (((), "'=1+1"), (("--raw",), "=1+1")):
+        assert _export("latest", "--to", "csv", "--table", "items", "-o", "i.csv", *options) == 0
+        text = (tmp_path / "i.csv").read_text(encoding="utf-8")
+        assert f",{first}," in text
+        assert ",-1.5," in text

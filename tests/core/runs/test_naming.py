@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.errors import RecordError
 from modelgauge.runs.naming import find_runs, is_file_of_records, recorded_runs
 
@@ -131,3 +132,41 @@ def test_a_file_of_records_is_none_of_the_files_of_a_run(folders, record):
     assert not is_file_of_records(folders / "runs" / "a" / "run.json")
     runs, damaged = recorded_runs(folders, str(written))
     assert ([run.record.test_uid for run in runs], damaged) == (["a_test"], ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "-rf",
+        ".hidden",
+        "..",
+        "a/b",
+        "a\\b",
+        "a\x00b",
+        "a\nb",
+        "\u202eevil",
+        "con",
+        "NUL.txt",
+        "x" * 129,
+        "a:b",
+        "a|b",
+        "end.",
+        "end ",
+    ],
+)
+def test_text_that_is_no_safe_folder_name_is_no_id_of_a_run(name):
+    assert why_no_run_id(name) is not None
+
+
+@pytest.mark.parametrize("name", ["20260131-120000-a1b2c3", "my run", "Lauf_ü", "run~1", "x" * 128, "a.b"])
+def test_plain_folder_name_is_an_id_of_a_run(name):
+    assert why_no_run_id(name) is None
+
+
+def test_id_that_is_a_path_finds_no_run_below_the_runs(tmp_path):
+    outside = tmp_path / "elsewhere" / "run"
+    outside.mkdir(parents=True)
+    (outside / "run.json").write_text("{}")
+    with pytest.raises(RecordError, match="There is no run"):
+        find_runs(tmp_path / "data", "../../elsewhere/run")

@@ -91,7 +91,13 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
 @click.option(
     "--for-spreadsheets",
     is_flag=True,
-    help="In CSV, mark the file as UTF-8 for Excel, and put ' before texts that a spreadsheet would run as a formula.",
+    help="In CSV, mark the file as UTF-8 for Excel.",
+)
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="In CSV, for programs: leave texts as they are that a spreadsheet would run as a formula. Else they begin "
+    "with an apostrophe.",
 )
 @data_dir_option
 @shared_options
@@ -104,6 +110,7 @@ def export(
     tables: Sequence[str],
     output: Path | None,
     for_spreadsheets: bool,
+    raw: bool,
 ) -> None:
     """Write runs as tables: a row for each item, completion, annotation, measurement or span.
 
@@ -120,8 +127,11 @@ def export(
     from modelgauge.data.tables.frames import TABLES, table_named
     from modelgauge.runs.as_tables import write_tables
 
-    if for_spreadsheets and file_type != "csv":
-        raise click.UsageError(f"--for-spreadsheets is for --to csv, not for {file_type}.")
+    for option, is_given in {"--for-spreadsheets": for_spreadsheets, "--raw": raw}.items():
+        if is_given and file_type != "csv":
+            raise click.UsageError(f"{option} is for --to csv, not for {file_type}.")
+    if raw and for_spreadsheets:
+        raise click.UsageError("--raw is for programs, --for-spreadsheets for people: give one of them.")
     wanted = [table_named(name) for name in dict.fromkeys(tables or TABLES)]
     found = {run.record.run_id: run for name in runs for run in shown_runs(app, name)}
     paths = _paths(output or Path(f"export-{name_of_files(runs, [*found.values()])}"), wanted, file_type)
@@ -132,6 +142,7 @@ def export(
             found.values(),
             {written[path]: table for path, table in paths.items()},
             file_type,
+            raw=raw,
             for_spreadsheets=for_spreadsheets,
             redact_json=app.redact_json,
         )

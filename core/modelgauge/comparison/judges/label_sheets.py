@@ -16,6 +16,7 @@ from modelgauge.config.options import is_number
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.formulas import with_escapes
 from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
 from modelgauge.runs.ratings import RatingsFile, first_answer
@@ -106,7 +107,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, str | None]]) -> None:
     Raises:
         InputFileError: there is such a file already, or it cannot be written.
     """
-    text = csv_text([COLUMNS, *([row[name] for name in COLUMNS] for row in rows)])
+    text = csv_text(with_escapes([COLUMNS, *([row[name] for name in COLUMNS] for row in rows)]))
     try:
         with path.open("xb") as file:
             file.write(text.encode())

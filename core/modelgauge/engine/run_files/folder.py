@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import secrets
 import shlex
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import TestRecord, record_from_json
+from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.engine.run_files.lines import counted_lines, unreadable
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
@@ -167,7 +167,7 @@ class RunFolder:
         found = self.read_manifest().get("rescores")
         if found is None:
             return None
-        if not isinstance(found, str) or not _is_a_name(found) or found == self.run_id:
+        if not isinstance(found, str) or why_no_run_id(found) is not None or found == self.run_id:
             raise self._damaged("rescores", f"{found!r} is not the id of another run")
         return found
 
@@ -211,16 +211,6 @@ class RunFolder:
         path = self.journal
         for number, _, line in counted_lines(path):
             yield item_from_json(line, f"{path}, line {number}")
-
-
-def _is_a_name(text: str) -> bool:
-    """Whether a text can be the name of a folder, and is not a path."""
-    return (
-        text not in ("", "..")
-        and Path(text).name == text
-        and "\0" not in text
-        and len(os.fsencode(text)) < 256
-    )
 
 
 def write_atomically(path: Path, text: str) -> None:

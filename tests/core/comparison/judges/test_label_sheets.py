@@ -1,7 +1,5 @@
 """Sheets of labels: what is drawn, that it comes back as it was written, and what is said of files that are wrong."""
 
-import csv
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.tables import read_table
 
 A = measured_run("a", {f"n{i}": float(i % 3 == 0) for i in range(200)})
 B = measured_run("b", {f"n{i}": float(i % 2 == 0) for i in range(200)})
@@ -141,10 +140,9 @@ def test_a_sheet_comes_back_as_it_was_written(tmp_path_factory, prompt, answer, 
     path = tmp_path_factory.mktemp("sheets") / "labels.csv"
     row = {"item_id": item, "sut": "a", "prompt": prompt, "answer": answer, "rater": None, "label": None}
     write_sheet(path, [row])
-    with path.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS
-    assert rows == [[item, "a", prompt, answer, "", ""]]
+    table = read_table(path, "csv")
+    assert table.columns == COLUMNS
+    assert [row.values for row in table.rows] == [row]
     assert [rating[1:5] for rating in read_ratings(path)] == [(item, "a", "labels", None)]
 
 
