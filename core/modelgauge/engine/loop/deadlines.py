@@ -15,7 +15,6 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from modelgauge.engine.bookkeeping.failures import (
-    NOT_OF_THE_ITEM,
     as_exception,
     awaited_of_author,
     of_author,
@@ -222,7 +221,8 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
             raise _cancelled_itself() from error
         raise
     except BaseException as error:  # what would end the loop (`SystemExit`) becomes an error of the call
-        if isinstance(error, Exception) or (isinstance(error, NOT_OF_THE_ITEM) and interrupt_is_possible()):
+        is_interrupt = isinstance(error, KeyboardInterrupt) and interrupt_is_possible()
+        if is_interrupt or isinstance(error, (Exception, asyncio.CancelledError, GeneratorExit)):
             raise
         raise as_exception(error) from None
 
@@ -247,9 +247,8 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
             result = await awaited_of_author(awaitable)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and interrupt_is_possible():
-            if (
-                task := asyncio.current_task()
-            ) is not None:  # it ends the loop: asyncio need not report it too
+            # It ends the loop: asyncio need not report it too.
+            if (task := asyncio.current_task()) is not None:
                 task.add_done_callback(asyncio.Task.exception)
             raise
         # It is the outcome, whatever it is.

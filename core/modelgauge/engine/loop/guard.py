@@ -104,5 +104,5 @@ def guard_loop(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
 
     loop.set_task_factory(_task)
     with suppress(AttributeError):  # a loop in C takes no attributes
-        loop.stop = guarded  # type: ignore[method-assign]
+        loop.stop = guarded  # type: ignore[method-assign]  # of this loop alone
     return unguard
