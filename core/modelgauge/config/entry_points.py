@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
@@ -84,7 +84,8 @@ def warn_of_foreign_distributions() -> None:
     """Warn, once in a process, of distributions that share names and files with ours, and say how to remove them."""
     entries = (entry for folder in dict.fromkeys(sys.path) for entry in _metadata_folders(folder))
     names = {_name_in(entry.name) for entry in entries if entry.name.lower().startswith(GROUP)}
-    found = sorted(names & _FOREIGN)
+    plugins = names & _FOREIGN - {GROUP}
+    found = sorted((names & _FOREIGN) - (_required_by_others(plugins) if plugins else set()))
     if found:
         warnings.warn(
             f"{', '.join(found)}: installed beside {DISTRIBUTION}, which is this ModelGauge. Another project, or "
@@ -93,6 +94,16 @@ def warn_of_foreign_distributions() -> None:
             f"  pip install --force-reinstall --no-deps {_sources_of_ours()}",
             stacklevel=2,
         )
+
+
+def _required_by_others(plugins: Collection[str]) -> set[str]:
+    """Return those plugins of the other project that an installed distribution requires: a bridge to them, say."""
+    required: set[str] = set()
+    for distribution in import_module("importlib.metadata").distributions():
+        if canonical_distribution(distribution.name or "") not in _FOREIGN:
+            names = (re.match(r"[\w.-]+", requirement) for requirement in distribution.requires or ())
+            required |= {canonical_distribution(name[0]) for name in names if name}
+    return required.intersection(plugins)
 
 
 def _sources_of_ours() -> str:

@@ -18,6 +18,11 @@ class ChatRole(StrEnum):
     user = "user"
     assistant = "assistant"
     system = "system"
+    sut = assistant  # as MLCommons' ModelGauge calls it
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ChatRole | None":
+        return cls.assistant if value == "sut" else None
 
 
 class SUTOptions(Frozen):

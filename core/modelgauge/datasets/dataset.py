@@ -202,9 +202,9 @@ class EvaluationDataset(Versioned):
         """
         table, given = _read(file_path, file_type_of(file_path), **columns)
         dataset = cls(name=name)
-        dataset._add_goldens(table, given)
+        dataset._add_goldens(table, given, lenient=False)
         if holds_test_cases(table):
-            dataset._add_test_cases(table, given)
+            dataset._add_test_cases(table, given, lenient=False)
         return dataset
 
     @names_columns("csv")
@@ -224,11 +224,12 @@ class EvaluationDataset(Versioned):
             input_col_name: the column of `input`; by default the column `input`.
             encoding_type: of the file; a byte order mark is skipped.
             delimiter: between cells.
-            columns: of the other fields, and what separates the parts of a cell that holds a list: | for
-                contexts (with a warning, unless you name the delimiter), ; for tools and tags. A cell in which a part
-                would be blank is one text. A JSON list is always read as one: of tools, a cell that begins
-                with a bracket or brace; of texts, one that begins with `["`, or stands in brackets as a whole,
-                as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed is an error.
+            columns: of the other fields; one that is not there is left out, with a warning. And what separates the
+                parts of a cell that holds a list: | for contexts (with a warning, unless you name the delimiter), ;
+                for tools and tags. A cell in which a part would be blank is one text. A JSON list is always read as
+                one: of tools, a cell that begins with a bracket or brace; of texts, one that begins with `["`, or
+                stands in brackets as a whole, as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed
+                is an error.
 
         Raises:
             InputFileError: a row cannot be read, or a column is not there; the message names file, line and
@@ -306,12 +307,14 @@ class EvaluationDataset(Versioned):
         """Add a test case for each row of a Hugging Face dataset, or of any iterable of dicts."""
         self._add_test_cases(table_of_rows(dataset), {"input_col_name": input_col_name, **columns})
 
-    def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
-        self._accept(read_goldens(table, chosen_columns(given)), table, self._goldens)
+    def _add_goldens(self, table: Table, given: Mapping[str, Any], *, lenient: bool = True) -> None:
+        chosen = chosen_columns(given)._replace(is_lenient=lenient)
+        self._accept(read_goldens(table, chosen), table, self._goldens)
 
-    def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
+    def _add_test_cases(self, table: Table, given: Mapping[str, Any], *, lenient: bool = True) -> None:
         between = _BETWEEN_CONTEXTS if table.cells_are_text else None
-        self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
+        chosen = chosen_columns(given, between)._replace(is_lenient=lenient)
+        self._accept(read_test_cases(table, chosen), table, self._test_cases)
 
     def _accept(self, reading: Reading, table: Table, into: CheckedList) -> None:
         if reading.problems:

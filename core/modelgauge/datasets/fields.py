@@ -3,7 +3,7 @@
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.options import is_number
@@ -198,11 +198,13 @@ class NamedColumns(NamedTuple):
         columns: the column of each field that was named, by field.
         delimiters: between the parts of a cell, by field.
         delimited: the fields whose delimiter was named.
+        is_lenient: whether a column that was named may be missing.
     """
 
     columns: Mapping[str, str]
     delimiters: Mapping[str, str]
     delimited: frozenset[str] = frozenset()
+    is_lenient: bool = False
 
 
 _ARGUMENT = re.compile(r"(\w+?)_(?:(?:col|key|field)_name|(col_delimiter))")
@@ -269,7 +271,13 @@ def is_conversation(table: Table, columns: Mapping[str, str]) -> bool:
     )
 
 
-def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any], what: str) -> dict[str, str]:
+def claimed(
+    table: Table,
+    columns: Mapping[str, str],
+    fields: Mapping[str, Any],
+    what: str,
+    optional: Collection[str] = (),
+) -> dict[str, str]:
     """The column of each field that has a column.
 
     Args:
@@ -277,6 +285,7 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
         columns: what the caller named.
         fields: the fields of the class to be made, by name.
         what: the class, for messages.
+        optional: fields whose named column may be missing, if no column has a similar name or that of the field.
 
     Raises:
         InvalidOptionError: a column was named for a field that the class does not have.
@@ -289,12 +298,15 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
                 f"A {what} has no {field!r}, for which the column {column!r} was named.",
                 fix=f"The fields are: {', '.join(own)}.",
             )
-        if column not in table.columns:
+        similar = {*map(str, table.columns)}.intersection(names_of(field)) or closest(
+            column, map(str, table.columns), cutoff=0.8
+        )
+        if column not in table.columns and (similar or field not in optional):
             raise OtherContentError(
                 f"{table.heading}: there is no column {column!r}, which was named for {field!r}.",
                 fix=did_you_mean(column, map(str, table.columns)) + table.columns_are(),
             )
-    found = dict(columns)
+    found = {field: column for field, column in columns.items() if column in table.columns}
     free = set(table.columns) - set(columns.values())
     for field in own:
         there = [name for name in names_of(field) if name in free and field not in columns]
@@ -307,38 +319,6 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
         if there:
             found[field] = there[0]
     return found
-
-
-def misspelt(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a doubt for each custom column that is named like a field without a column."""
-    free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
-    for column in table.columns:
-        near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
-        if near:
-            yield f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant"
-        elif column not in columns.values() and _REFERENCES.fullmatch(str(column)):
-            typed = f"; on the command line --column expected_output={column}" if table.is_file else ""
-            yield (
-                f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
-                f"say expected_output_col_name={column!r}{typed}"
-                if "expected_output" in free
-                else f"the column {column!r}, by which other tools judge, is kept as a custom one: metrics read "
-                f"{columns['expected_output']!r}"
-            )
-
-
-_REFERENCES = re.compile(
-    r"""_*(the[_ ])?(
-        (expected|target|reference|ideal|correct|gold|golden|best|right)
-            ([_ ]?(answer|output|response|result|value|label|completion|text|context)s?)?
-        | (answer|solution|label|target|reference)s?
-        | ground[_ ]?truths?
-        | (answer|label)[_ ]?key
-        | asserts? | assertions? | rubrics? | criteria
-    )_*[0-9]*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""The names of columns by which other tools judge answers."""
 
 
 # --- the arguments of the methods that read ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from modelgauge.data.base import explain_lines
 from modelgauge.data.case_fields import RUNTIME_FIELDS, prefilled
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.datasets.column_doubts import column_doubts
 from modelgauge.datasets.fields import (
     ALIASES,
     CUSTOM,
@@ -26,7 +27,6 @@ from modelgauge.datasets.fields import (
     is_joined,
     is_list_meant,
     is_split,
-    misspelt,
     value_of,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
@@ -103,15 +103,16 @@ def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> "Reading":
     unreadable = [row.problem for row in table.rows if row.problem is not None]
     if unreadable and not table.columns:  # nothing here looks like a data set
         raise unreadable[0]
-    columns = claimed(table, chosen.columns, kind.model_fields, kind.__name__)
     needed = _NEEDED[kind]
+    optional = {*FIELDS}.difference(needed, ["actual_output"]) if chosen.is_lenient else ()
+    columns = claimed(table, chosen.columns, kind.model_fields, kind.__name__, optional)
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         raise _no_column(table, needed)
     reading = Reading(table, columns, chosen, kind)
     for row in table.rows:
         if row.problem or not table.cells_are_text or any(value is not None for value in row.values.values()):
             reading.read(row)  # others are blank: spreadsheets end in rows of delimiters
-    reading.doubts = [*misspelt(table, columns, kind.model_fields), *reading.found_doubts()]
+    reading.doubts = [*column_doubts(table, chosen.columns, columns, kind), *reading.found_doubts()]
     return reading
 
 
@@ -192,20 +193,12 @@ class Reading:
         for column, delimiter in self._split.items():
             yield (
                 f"the texts in {column!r} are taken for lists, split at {delimiter!r}; where one is a single text, "
-                "write it as a list of one" + self._say_delimiter(column, delimiter)
+                f"write it as a list of one{self._way_to_say(column, delimiter)}"
             )
         for column, delimiter in self._whole.items():
-            yield (
-                f"a text in {column!r} is not split at {delimiter!r}, since a part would be blank; if it is a list, "
-                "write it as a JSON list"
-            )
+            yield f"a text in {column!r} is not split at {delimiter!r}: a part would be blank. Write lists as JSON"
         if self._skipped:
             yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
-
-    def _say_delimiter(self, column: str, delimiter: str) -> str:
-        field = next(field for field, name in self._columns.items() if name == column)
-        said = f"; if all are lists, say {field}_col_delimiter={delimiter!r}"
-        return said if self._table.cells_are_text else ""
 
     def read(self, row: SourceRow) -> None:
         """Make a member of a row, or keep what is wrong with it."""
@@ -264,6 +257,12 @@ class Reading:
         if is_joined(field, value, delimiter):
             self._note_split(field, column, value, delimiter)
         return value_of(field, value, delimiter, is_cell=is_cell)
+
+    def _way_to_say(self, column: str, delimiter: str) -> str:
+        fields = [
+            field for field, name in self._columns.items() if name == column and self._table.cells_are_text
+        ]
+        return "".join(f"; if all are lists, say {field}_col_delimiter={delimiter!r}" for field in fields)
 
     def _nan_in(self, value: Any) -> str | None:
         """Say where a value of a JSON file holds NaN: Python reads it, and JSON has no such number."""

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from modelgauge.api import Runner
 from modelgauge.config.options import YES_NO
-from modelgauge.data.test_cases import Golden
+from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
@@ -24,6 +24,7 @@ from modelgauge.evals.inputs import (
     metrics_of,
 )
 from modelgauge.evals.results import TestResult, why_unjudged
+from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing
 
@@ -32,8 +33,8 @@ Asked: TypeAlias = tuple[TestCase | None, Golden | None, Callable[[str], Any] | 
 
 
 def assert_test(
-    test_case: TestCase | None = None,
-    metrics: AnyMetric | Sequence[AnyMetric] | None = None,
+    test_case: TestCase | Golden | None = None,
+    metrics: AnyMetric | Sequence[AnyMetric] | Callable[[str], Any] | None = None,
     *,
     golden: Golden | None = None,
     observed_callback: Callable[[str], Any] | None = None,
@@ -41,6 +42,8 @@ def assert_test(
     display_progress: bool = True,
 ) -> None:
     """Raise unless a test case passes all its metrics. Give `test_case`, or `golden` and `observed_callback`.
+
+    `assert_test(golden, app)` means `assert_test(golden=golden, observed_callback=app)`.
 
     Under pytest all cases of a session end in one run record, those of xdist's workers too.
 
@@ -68,18 +71,18 @@ def assert_test(
     try:
         session = pytest_plugin.session()
         begun = None if session is None else session.begin()
-        _check_mode(test_case, metrics, golden, observed_callback)
+        asked, chosen_metrics = _by_name(test_case, metrics, golden, observed_callback)
+        _check_mode(chosen_metrics, *asked)
         chosen = TestRunOptions() if session is None else session.options
         YES_NO.check("run_async", run_async)
         options: dict[str, Any] = {} if run_async else {"concurrency": 1}
-        asked = (test_case, golden, observed_callback)
         if session is None or begun is None:
             runner = Runner(hyperparameters=logged_hyperparameters(), progress=display_progress, **options)
-            alone = judged(_test(asked, metrics, chosen, runner), runner)
+            alone = judged(_test(asked, chosen_metrics, chosen, runner), runner)
             result, shown_by = alone.test_results[0], alone.shown_by
         else:
             runner, resolver = session.runner(begun, options)
-            test = _test(asked, metrics, chosen, runner)
+            test = _test(asked, chosen_metrics, chosen, runner)
             result, shown_by = session.judge(begun, test, runner, resolver), ""
     except BaseException as error:  # an app may raise anything
         if session is not None and begun is not None:
@@ -88,6 +91,18 @@ def assert_test(
             raise
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     _assert_passed(result, chosen, shown_by)
+
+
+def _by_name(
+    given: Any, metrics: Any, golden: Golden | None, callback: Callable[[str], Any] | None
+) -> tuple[Asked, Any]:
+    """Tell a golden and an app that are given by position from a test case and its metrics."""
+    if isinstance(given, Golden | ConversationalGolden) and golden is None:
+        if callback is None and callable(metrics) and not isinstance(metrics, Metric | type):
+            callback, metrics = metrics, None
+        if callback is not None:
+            return (None, cast("Golden", given), callback), metrics
+    return (cast("TestCase", given), golden, callback), metrics
 
 
 def _test(
@@ -164,7 +179,7 @@ _ON_THE_WAY = ("modelgauge", "asyncio", "concurrent", "threading")
 
 
 def _check_mode(
-    test_case: Any, metrics: Any, golden: Golden | None, callback: Callable[[str], Any] | None
+    metrics: Any, test_case: Any, golden: Golden | None, callback: Callable[[str], Any] | None
 ) -> None:
     """Refuse arguments that are not those of one mode; an empty list of metrics is none.
 

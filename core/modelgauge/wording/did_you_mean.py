@@ -83,6 +83,14 @@ _INSTEAD = {
     "on_test_run_end": "write the hook modelgauge_run_finished",
     "trace_manager": "use collect_traces()",
     "BaseSpan": "use Span",
+    "trace": "decorate the outermost function of the app with @observe(), and add to its trace by "
+    "update_current_trace(…)",
+    "flush_traces": "leave it out: traces are sent nowhere, and those of a run are in its record",
+    "Persona": 'describe the user in ConversationalGolden(user_description="…")',
+    **dict.fromkeys(
+        ("next_span", "next_agent_span", "next_llm_span", "next_retriever_span", "next_tool_span"),
+        'use @observe(type="llm", …) on the function that is called, and update_current_span(…) inside it',
+    ),
     "RetrievedContextData": "give retrieval_context=[…] as texts",
     **dict.fromkeys(
         ("update_llm_span", "update_retriever_span", "update_tool_span", "update_agent_span"),
@@ -125,6 +133,10 @@ IN_DATA_SETS = {
     "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
     "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
     "queue": "Add them and save a version: dataset.goldens += goldens; dataset.push(alias)",
+    "update_golden": "Goldens can be edited: dataset.goldens[0].expected_output = …; then dataset.push(alias)",
+    "delete_golden": "Remove it from the list: dataset.goldens.remove(golden); then dataset.push(alias)",
+    "create_version": "Save one: dataset.push(alias, message=…)",
+    "get_versions": "On the command line: modelgauge datasets versions ALIAS",
     "delete": "Versions are files: remove the folder datasets/ALIAS of the folder of data",
     "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
 }

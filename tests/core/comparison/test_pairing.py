@@ -14,6 +14,8 @@ from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.results import GIVEN, Counts, RunFailure, Sample, Threshold
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError
+from modelgauge.evals import LLMTestCase, evaluate
+from modelgauge.metrics import ExactMatchMetric
 
 
 def pair(baseline, candidate, **options):
@@ -301,3 +303,23 @@ def test_a_run_is_read_once_however_many_candidates_there_are(monkeypatch):
     assert len(said.items) == 3
     assert len(reads) == 1
     assert isinstance(said.items[0].before.places, np.ndarray)
+
+
+REFUND = LLMTestCase("Refund?", "yes", "yes", name="refund")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "by"),
+    [
+        (REFUND, REFUND.replaced(input="Money back?", actual_output="no"), "id"),
+        (REFUND, REFUND.replaced(name="money", actual_output="no"), "input"),
+        (LLMTestCase("Refund?", "no", "yes"), REFUND, "input"),
+    ],
+)
+def test_a_case_with_another_input_or_another_name_is_the_same_case(before, after, by, tmp_path):
+    runs = [evaluate([case], [ExactMatchMetric()], data_dir=tmp_path).record for case in (before, after)]
+    items = pair(*runs)
+    assert (places(items), items.matched_by) == ([(0, 0)], by)
+    other = evaluate([after.replaced(expected_output="no")], [ExactMatchMetric()], data_dir=tmp_path).record
+    with pytest.raises(RecordError, match="--allow targets"):
+        pair(runs[0], other)

@@ -172,6 +172,24 @@ def test_every_command_tells_of_a_foreign_distribution(site):
     assert "Warning" not in done.stdout
 
 
+def test_plugins_of_the_other_project_that_a_bridge_requires_are_not_to_be_removed(
+    site, tmp_path, first_use, recwarn
+):
+    site.distribution("modelgauge-standard-tests", "")
+    bridge = site.distribution("acme-bridge", "acme = acme.bridge")
+    requires = "Modelgauge_Standard.Tests>=0.6; python_version>'3'"
+    metadata = f"Name: acme-bridge\nVersion: 1\nRequires-Dist: {requires}\nRequires-Dist: modelgauge\n"
+    (bridge / "METADATA").write_text(metadata, encoding="utf-8")
+    warn_of_foreign_distributions()
+    assert [str(warning.message) for warning in recwarn] == []
+    warn_of_foreign_distributions.cache_clear()
+    site.distribution("modelgauge", "")
+    site.distribution("modelgauge-openai", "")
+    with pytest.warns(UserWarning, match="modelgauge, modelgauge-openai: installed") as caught:
+        warn_of_foreign_distributions()
+    assert "pip uninstall modelgauge modelgauge-openai\n" in str(caught[0].message)
+
+
 @pytest.mark.parametrize("name", ["modelgauge-framework", "modelgauge-plugin-openai", "modelgauge-acme"])
 def test_ours_and_the_plugins_of_others_are_not_foreign(site, tmp_path, name, first_use, recwarn):
     site.distribution(name, "")

@@ -262,3 +262,15 @@ def test_what_json_would_change_is_named_by_its_field(make, field):
     with pytest.raises(InvalidDataError) as caught:
         make()
     assert caught.value.problem.startswith(field)
+
+
+def test_sut_is_another_name_of_the_assistant():
+    assert ChatRole.sut is ChatRole("sut") is ChatRole.assistant
+    assert [*ChatRole] == [ChatRole.user, ChatRole.assistant, ChatRole.system]
+    assert ChatMessage("sut", "yes") == ChatMessage(ChatRole.sut, "yes") == ChatMessage("assistant", "yes")
+    assert (
+        ChatMessage.load({"role": "sut", "text": "yes"}).model_dump_json()
+        == '{"role":"assistant","text":"yes"}'
+    )
+    with pytest.raises(InvalidDataError):
+        ChatMessage("model", "yes")

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from modelgauge.data.test_cases import Golden
+from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.errors import InputFileError
 
@@ -60,6 +60,12 @@ def test_a_column_by_which_other_tools_judge_is_named_beside_the_expected_output
     assert "metrics read 'wanted'" in str(caught[0].message)
 
 
+def test_conversations_with_such_columns_are_read(read):
+    assert read("scenario,ideal\ns,a\n") == [
+        ConversationalGolden("s", custom_column_key_values={"ideal": "a"})
+    ]
+
+
 @pytest.mark.parametrize("column", OTHERS)
 def test_columns_that_judge_nothing_are_custom_ones_without_a_word(column, read):
     read(f"input,expected_output,{column}\nq,a,b\n")
@@ -80,9 +86,7 @@ def test_a_split_cell_is_told_of_unless_its_delimiter_was_named(read):
         assert read("input,context\nq,cat a.log | grep ERROR\n")[0].context == ["cat a.log ", " grep ERROR"]
     assert len(caught) == 1
     assert read("input,context\nq,a|b\n", context_col_delimiter="|")[0].context == ["a", "b"]
-    with pytest.warns(
-        UserWarning, match=r"a text in 'context' is not split at '\|', since a part would be blank"
-    ):
+    with pytest.warns(UserWarning, match=r"a text in 'context' is not split at '\|': a part would be blank"):
         assert read("input,context\nq,a||b\n", context_col_delimiter="|")[0].context == ["a||b"]
 
 
@@ -136,3 +140,47 @@ def test_nan_in_a_json_file_is_to_be_null(read, kind, field, value):
     ) as caught:
         read(f"[{row}]" if kind == "json" else row, kind)
     assert caught.value.fix.startswith("Write null for a value that is missing.")
+
+
+NAMES = {"input": "question", "context": "facts", "retrieval_context": "found", "expected_tools": "tools"}
+
+
+def table_file(kind, tmp_path):
+    rows = {"csv": "question\nq\n", "json": '[{"question": "q"}]', "jsonl": '{"question": "q"}'}
+    file = tmp_path / f"data.{kind}"
+    file.write_text(rows[kind], encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "hf"])
+def test_optional_columns_that_are_named_and_not_there_are_left_out_with_a_warning(kind, tmp_path):
+    dataset, word = EvaluationDataset(), "key" if kind.startswith("json") else "col"
+    named = {f"{field}_{word}_name": column for field, column in NAMES.items()}
+    source = [{"question": "q"}] if kind == "hf" else table_file(kind, tmp_path)
+    read = getattr(dataset, f"add_goldens_from_{kind}_{'dataset' if kind == 'hf' else 'file'}")
+    with pytest.warns(
+        UserWarning, match="no column '(facts|found|tools)', which was named for .*: it is left out"
+    ) as caught:
+        read(source, **named)
+    assert dataset.goldens == [Golden("q")]
+    assert len(caught) == 3
+
+
+def test_needed_and_misspelt_columns_must_be_there(tmp_path):
+    dataset, file = EvaluationDataset(), tmp_path / "data.csv"
+    file.write_text("question,answer,context\nq,a,c\n", encoding="utf-8")
+    asked = {"input_col_name": "question"}
+    for named in (
+        {"input_col_name": "quest"},
+        {**asked, "expected_output_col_name": "anwser"},
+        {**asked, "context_col_name": "facts"},  # a column 'context' is there
+    ):
+        with pytest.raises(InputFileError, match="there is no column"):
+            dataset.add_goldens_from_csv_file(file, **named)
+    with pytest.raises(
+        InputFileError, match="there is no column 'said', which was named for 'actual_output'"
+    ):
+        dataset.add_test_cases_from_csv_file(file, **asked, actual_output_col_name="said")
+    with pytest.raises(InputFileError, match="there is no column 'facts'"):
+        EvaluationDataset.from_file(table_file("csv", tmp_path), **asked, retrieval_context_col_name="facts")
+    assert len(dataset) == 0

@@ -219,7 +219,7 @@ def test_a_warning_names_the_line_that_reads(read, tmp_path):
             "line 1: there is no column 'questions', which was named for 'input'.",
         ),
         ({"input_col_name": "questions"}, "Did you mean 'question'? The columns are: 'question', 'answer'."),
-        ({"input_col_name": "question", "context_col_name": "context"}, "there is no column 'context'"),
+        ({"input_col_name": "question", "context_col_name": "answr"}, "there is no column 'answr'"),
     ],
 )
 def test_a_missing_column_is_an_error_that_lists_the_columns(refused, columns, message):

@@ -80,6 +80,24 @@ def test_arguments_of_neither_mode_are_refused(given, message):
     assert str(refused.value) == message
 
 
+def test_a_golden_and_an_app_can_be_given_by_position(match):
+    @observe(metrics=[match()])
+    def app(question):
+        update_current_span(input=question, output="yes", expected_output="yes")
+        return "yes"
+
+    assert_test(GOLDEN, app)
+    assert last_item().test_item.prompts[0].prompt.text == "q"
+    assert_test(GOLDEN, observed_callback=app)
+    assert_test(GOLDEN, [match()], observed_callback=app)
+    assert "Match" in last_item().measurements
+    with pytest.raises(ValueError, match="must be decorated"):
+        assert_test(GOLDEN, plain)
+    for wrong in (lambda: assert_test(GOLDEN, [match()]), lambda: assert_test(RIGHT, app)):
+        with pytest.raises((InvalidDataError, TypeError, ValueError)):
+            wrong()
+
+
 def last_item():
     """The item of the latest run: what was judged, and how."""
     (item,) = load_record(max(Path("run_data/runs").iterdir())).test_item_records

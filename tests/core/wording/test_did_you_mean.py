@@ -2,7 +2,8 @@ from importlib import import_module
 
 import pytest
 
-from modelgauge.wording.did_you_mean import _INSTEAD, closest, did_you_mean
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.wording.did_you_mean import _INSTEAD, IN_DATA_SETS, closest, did_you_mean
 
 
 def test_the_best_match_comes_first_whatever_its_case():
@@ -49,3 +50,9 @@ def test_any_other_name_is_missed_as_in_any_module(module):
 def test_a_name_of_another_module_says_where_it_is(module, name, home):
     with pytest.raises(ImportError, match=f"{module} has no {name}: import it from {home}"):
         exec(f"from {module} import {name}")
+
+
+@pytest.mark.parametrize("name", [*IN_DATA_SETS])
+def test_a_method_that_data_sets_of_deepeval_have_says_what_to_use(name):
+    with pytest.raises(AttributeError, match=f"A data set has no '{name}'\\. [A-Z]"):
+        getattr(EvaluationDataset(), name)

@@ -32,7 +32,8 @@ ABSENT = 0
 """The hash of a key that an item does not have."""
 
 _MOST = 2**63  # as many items as an index of 64 bits holds
-_UNJUDGED = ("comments", "tags", "source_file")  # notes in a golden
+# What a golden or test case is called and asks, and notes: a good answer is told by the rest.
+_UNJUDGED = ("name", "input", "comments", "tags", "source_file")
 _OF_AN_ANSWER = (*RUNTIME_FIELDS, "turns")  # in a test case whose answer was given
 
 

@@ -1,0 +1,68 @@
+"""What may be wrong with the columns of a data set: names that are not there, misspelt, or that judge elsewhere."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from modelgauge.datasets.fields import ALIASES
+from modelgauge.files.tables import Table
+from modelgauge.wording.did_you_mean import closest
+
+
+def column_doubts(
+    table: Table, named: Mapping[str, str], found: Mapping[str, str], kind: type[BaseModel]
+) -> Iterator[str]:
+    """Yield a sentence for each column that may not be what its file or the caller meant.
+
+    Args:
+        table: with its columns.
+        named: the columns that the caller named, by field.
+        found: the column of each field that has one.
+        kind: the class to be made.
+    """
+    yield from _missing(named, found)
+    yield from _kept(table, found, kind.model_fields)
+
+
+def _missing(named: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    """Yield a doubt for each column that was named, and is not there."""
+    for field, column in named.items():
+        if field not in found:
+            yield f"there is no column {column!r}, which was named for {field!r}: it is left out"
+
+
+def _kept(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a doubt for each custom column that is named like a field without a column."""
+    free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
+    for column in table.columns:
+        near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
+        if near:
+            yield f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant"
+        elif column not in columns.values() and _REFERENCES.fullmatch(str(column)):
+            if "expected_output" in free:
+                typed = f"; on the command line --column expected_output={column}" if table.is_file else ""
+                yield (
+                    f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
+                    f"say expected_output_col_name={column!r}{typed}"
+                )
+            elif "expected_output" in columns:
+                yield (
+                    f"the column {column!r}, by which other tools judge, is kept as a custom one: metrics read "
+                    f"{columns['expected_output']!r}"
+                )
+
+
+_REFERENCES = re.compile(
+    r"""_*(the[_ ])?(
+        (expected|target|reference|ideal|correct|gold|golden|best|right)
+            ([_ ]?(answer|output|response|result|value|label|completion|text|context)s?)?
+        | (answer|solution|label|target|reference)s?
+        | ground[_ ]?truths?
+        | (answer|label)[_ ]?key
+        | asserts? | assertions? | rubrics? | criteria
+    )_*[0-9]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The names of columns by which other tools judge answers."""
