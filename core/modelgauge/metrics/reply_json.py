@@ -1,8 +1,9 @@
 """The JSON in a judge's reply: where it stands, and what it says, lenient in the notation, strict in the meaning.
 
-Besides JSON it reads Python's quotes and literals, unquoted keys, comments, trailing commas, and backslashes that
-begin no escape, as in LaTeX: each has one meaning. Nothing is closed, completed or guessed: what is cut off or
-ambiguous is an error. (Libraries that repair JSON complete a reply that broke off, and so make up an answer.)
+Besides JSON it reads Python's and typographic quotes, Python's literals, unquoted keys, comments, trailing commas,
+and backslashes that begin no escape, as in LaTeX: each has one meaning. Nothing is closed, completed or guessed: what
+is cut off or ambiguous is an error. (Libraries that repair JSON complete a reply that broke off, and so make up an
+answer.)
 """
 
 import json
@@ -22,7 +23,10 @@ _BEGINS = r"""(?P<strict>\{\s*["}])  # an object; other brackets are prose
 _QUOTED_KEY = r"'(?:KEYS)'\s*:"
 
 _SPACE = re.compile(r"(?:\s|(?://|\#)[^\n]{0,1000}(?:\n|\Z)|/\*[^*]{0,1000}\*/)*")
-_TEXT = re.compile(r"\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL)
+_TEXT = re.compile(
+    "|".join(rf"{first}([^{last}\\]*(?:\\.[^{last}\\]*)*){last}" for first, last in ('""', "''", "“”")),
+    re.DOTALL,
+)
 _ESCAPE = re.compile(r'\\(?P<valid>["\\/bfnrt]|u[0-9a-fA-F]{4})|\\(?P<other>.)|(?P<quote>")', re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -175,7 +179,7 @@ class _Reader:
         found = _TEXT.match(self._text, at)
         if found is None:
             raise ValueError(f"no value at {at}")
-        body = _ESCAPE.sub(_as_json, found[1] if found[2] is None else found[2])
+        body = _ESCAPE.sub(_as_json, found[found.lastindex or 1])
         return json.loads(f'"{body}"', strict=False), found.end()
 
     def _next_member(self, at: int, closing: str) -> int:
@@ -195,7 +199,7 @@ class _Reader:
 
 
 def _as_json(found: re.Match[str]) -> str:
-    """Write an escape, or a quotation mark within Python's quotes, as JSON wants it."""
+    """Write an escape, or a quotation mark within other quotes, as JSON wants it."""
     if found["valid"] is not None:
         return found[0]
     if found["quote"] is not None:

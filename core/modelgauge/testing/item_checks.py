@@ -242,6 +242,8 @@ def _trial(subject: Subject) -> _Trial:
     replies: dict[str, Replies] = {f"{label} reply": reply for label, reply in REPLIES.items()}
     # SUTs that do not know `num_completions` give one completion, however many were asked for.
     replies["a single completion"] = SUTResponse(completions=(SUTCompletion(plain),))
+    if subject.object.judges_blocked_answers:
+        replies["a blocked reply"] = SUTCompletion("", blocked=True)
     annotators = _annotators(subject)
     ranges = subject.object.measurement_ranges
     declared = {name: bounds for name, bounds in ranges.items() if _is_range(bounds)}

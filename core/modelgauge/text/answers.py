@@ -189,6 +189,8 @@ _KNOWN = (
     _Marks(r"\[THINK\]", r"\[/THINK\]"),  # Magistral
     _Marks("◁think▷", "◁/think▷"),  # Kimi
     _Marks("<seed:think>", "</seed:think>"),  # Seed
+    _Marks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
+    _Marks(r"\[unused16\]", r"\[unused17\]"),  # Pangu
     _Marks(r"<\|channel>thought\b", r"<channel\|>", ends=("<turn|>",)),  # Gemma
     _Marks(  # Cohere
         r"<\|START_THINKING\|>",
@@ -215,9 +217,10 @@ def split_reasoning(raw: str, marks: tuple[str, str] | None = None) -> SplitText
     """Split the reasoning off the beginning of a completion.
 
     The marks are those that open models write: `<think>`, `<thinking>`, `<thought>` and `<reasoning>` in any case,
-    `[THINK]` (Magistral), `◁think▷` (Kimi), `<seed:think>` (Seed), `<|channel>thought` (Gemma),
-    `<|START_THINKING|>` (Cohere), and the channels of gpt-oss. Without its special tokens, these are split only where
-    they are certain: the text begins with `analysis`, at once followed by a word, and `assistantfinal` comes later.
+    `[THINK]` (Magistral), `◁think▷` (Kimi), `<seed:think>` (Seed), `<|inner_prefix|>` (Apertus), `[unused16]` (Pangu),
+    `<|channel>thought` (Gemma), `<|START_THINKING|>` (Cohere), and the channels of gpt-oss. Without its special tokens,
+    these are split only where they are certain: the text begins with `analysis`, at once followed by a word, and
+    `assistantfinal` comes later.
     Reasoning comes before the answer, so the rules look at the beginning of the text only, and nothing is ever cut
     out of the middle of an answer:
 

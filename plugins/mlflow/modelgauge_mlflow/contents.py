@@ -32,6 +32,7 @@ def metrics(record: TestRecord) -> dict[str, float]:
     """The results with their uncertainty, and what the run took; what is not known is left out."""
     counts, calls = record.counts, record.counts.sut_calls
     took: dict[str, Any] = {"items": counts.items, "scored": counts.scored, "failed": counts.failed}
+    took |= {"blocked": counts.blocked} if counts.blocked else {}
     took |= {"calls_paid": calls.paid, "calls_cached": calls.cached}
     took |= {"seconds": record.seconds, **dict(record.spent or {})}
     found = [*_flat("", record.result), *_flat("run", took)]

@@ -42,6 +42,7 @@ NO = YES.replace("yes", "no")
         YES.replace('"item": 1', '"item": "1"'),
         YES.replace("}]}", "},]}"),
         YES.replace('"', "'"),
+        '{“verdicts”: [{“verdict”: “yes”, “reason”: “it says "so"”}]}',
         YES.replace('"so"', "None").replace('"', "'"),
         YES.replace('"so"', '["so", "and so"]'),
         YES.replace('"so"', '{"cause": "so"}'),
@@ -344,6 +345,7 @@ RENDERINGS = {
     "comments": lambda score, reason: (
         f'{{ // 3\n"score": {score}, # 4\n"reason": /* 5 */ {json.dumps(reason)}}}'
     ),
+    "typographic quotes": lambda score, reason: f"{{“score”: {score}, “reason”: {json.dumps(reason)}}}",
     "unquoted keys": lambda score, reason: f"{{score: {score}, reason: {json.dumps(reason)}}}",
     "LaTeX": lambda score, reason: f'{{"score": {score}, "reason": {as_latex(reason)}}}',
     "LaTeX, reason first": lambda score, reason: f'{{"reason": {as_latex(reason)}, "score": {score}}}',

@@ -243,6 +243,19 @@ def test_annotators_are_not_called_without_leave(checked):
     assert "--call" in checked.only("Judged", "measure-total", Status.not_applicable).message
 
 
+@pytest.mark.parametrize("judges", [True, False])
+def test_blocked_reply_is_measured_where_test_judges_it(tmp_path, judges):
+    def measure(item):
+        if item.interactions[0].response.completions[0].completion.blocked:
+            raise ValueError("what now?")
+        return {"x": 1}
+
+    test = FakeTest("t", ["a"], measure)
+    test.judges_blocked_answers = judges
+    found = check_test(test, data_dir=tmp_path).findings
+    assert any("what now?" in finding.message for finding in found) == judges
+
+
 def test_with_leave_they_are(tmp_path):
     test = FakeTest(
         "judged",

@@ -50,6 +50,8 @@ PLAIN = st.text().filter(lambda text: "<" not in text and "`" not in text)
         pytest.param(
             "<|START_THINKING|>A<|END_THINKING|><|START_RESPONSE|>B<|END_RESPONSE|>", "B", "A", id="Cohere"
         ),
+        pytest.param("<|inner_prefix|>A<|inner_suffix|>B", "B", "A", id="Apertus"),
+        pytest.param("[unused16]A[unused17]B", "B", "A", id="Pangu"),
         pytest.param("<|START_THINKING|>A<|END_THINKING|>B", "B", "A", id="Cohere, answer without marks"),
         pytest.param("<|START_RESPONSE|>B<|END_RESPONSE|>", "B", "", id="Cohere, without thoughts"),
         pytest.param("A<|END_THINKING|><|START_RESPONSE|>B", "B", "A", id="Cohere, opened by the template"),
