@@ -18,7 +18,7 @@ from modelgauge_openai.errors import (
     reported,
     shortened,
 )
-from modelgauge_openai.protocol import ChatRequest, ChatResponse, Choice
+from modelgauge_openai.protocol import Answer, ChatRequest, ChatResponse, Choice
 from modelgauge_openai.response import sut_response
 
 _CHECK_PATH = f"If it happens again and again, check base_url: it ends where {PATH} begins."
@@ -77,6 +77,8 @@ def check_answer(
             f"{url} answered with {len(choices)} of {asked} completions.",
             fix="The server gives no more at once; ?completions=many_calls asks for them one by one.",
         )
+    if not request.get("logprobs") and all(map(_has_plain_text, choices)):
+        return  # nearly always
     ours = sut_response(response, None)
     if request.get("logprobs") and any(map(_lacks_logprobs, ours.completions)):
         raise MissingLogProbabilitiesChatError(
@@ -86,6 +88,11 @@ def check_answer(
         )
     if ours.usage is not None and ours.usage.output_tokens == 0 and all(map(_is_empty, ours.completions)):
         raise EmptyAnswerError(f"{url} answered without any text, and counted no token of output.", fix=LATER)
+
+
+def _has_plain_text(choice: Choice) -> bool:
+    content = choice.message.content if isinstance(choice.message, Answer) else choice.message
+    return isinstance(content, str) and bool(content)
 
 
 def _lacks_logprobs(completion: SUTCompletion) -> bool:

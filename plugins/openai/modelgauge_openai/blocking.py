@@ -84,6 +84,8 @@ def block_in_choice(choice: Choice) -> Metadata | None:
 
 def block_in_error(error: Any) -> Metadata | None:
     """Return what an error says of a block; None if it speaks of none."""
+    if not error:
+        return None
     parts = [*_parts(error)]
     objects = [part for part in parts if isinstance(part, dict)]
     texts = [part for part in parts if isinstance(part, str)]

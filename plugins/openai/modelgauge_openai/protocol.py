@@ -115,7 +115,7 @@ def model_names(listed: Any) -> list[str]:
     return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
 
 
-_NO_NUMBER = re.compile(r"NaN|Infinity|[eE]\+?\d{3}")
+_LARGE_EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]{3}")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -133,7 +133,7 @@ def received(text: str, headers: Mapping[str, str] | None = None) -> ChatRespons
         response = ChatResponse.model_validate_json(text)
     except ValidationError:
         response = ChatResponse.model_validate_json(_mended(text))
-    if _NO_NUMBER.search(text):
+    if "NaN" in text or "Infinity" in text or _LARGE_EXPONENT.search(text):
         response = ChatResponse.model_validate_json(response.model_dump_json())
     if headers:
         response.response_headers = dict(headers)

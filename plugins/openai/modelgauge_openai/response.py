@@ -260,13 +260,12 @@ def _is_thought(part: Any) -> bool:
 
 def _reasoning(message: protocol.Answer) -> str | None:
     """Return what a model thought; None if the server keeps it in the text, if anywhere."""
-    parts = message.content if isinstance(message.content, list) else [message.content]
-    thoughts = (
-        message.reasoning_content,
-        message.reasoning,
-        "\n\n".join(_reasoning_details(message.reasoning_details)),
-        "\n\n".join([_text_of_part(part, []) for part in parts if _is_thought(part)]),
-    )
+    thoughts = [message.reasoning_content, message.reasoning]
+    if message.reasoning_details:
+        thoughts.append("\n\n".join(_reasoning_details(message.reasoning_details)))
+    if isinstance(message.content, list | dict):
+        parts = message.content if isinstance(message.content, list) else [message.content]
+        thoughts.append("\n\n".join([_text_of_part(part, []) for part in parts if _is_thought(part)]))
     return next((thought for thought in thoughts if isinstance(thought, str) and thought), None)
 
 

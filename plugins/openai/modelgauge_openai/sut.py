@@ -1,7 +1,8 @@
 """The SUT: a model behind the chat-completions protocol, at OpenAI or at any server that speaks it.
 
-Requests are made in `request.py`, fitted to the server in `sending.py`, sent in `connection.py`, read by the models
-of `protocol.py`, and turned into ours in `response.py`; what goes wrong is put into words in `errors.py`.
+Requests are made in `request.py`, fitted to the server in `sending.py` and sent in `connection.py`. The server's reply
+(`reply.py`, `streaming.py`) is read by the models of `protocol.py`, checked in `answers.py`, and turned into ours in
+`response.py`; `blocking.py` finds out whether a content filter withheld it. `errors.py` says what goes wrong.
 """
 
 import re
