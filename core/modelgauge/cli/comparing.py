@@ -266,11 +266,15 @@ class BaselineCheck:
 
         Raises:
             RecordError: they cannot.
+            InvalidOptionError: an option or a gate does not fit the baseline.
         """
+        from modelgauge.comparison.named_runs import named_runs
         from modelgauge.comparison.options import CompareOptions
         from modelgauge.comparison.pairing.systems import baseline_sut_for
 
-        sut = baseline_sut_for([*planned], self._baseline, CompareOptions.of(**self._options))
+        options = CompareOptions.of(**self._options)
+        sut = baseline_sut_for([*planned], self._baseline, options)
+        self._gates.check_before(named_runs(self._baseline, options.data_dir), options)
         self._options = {**self._options, "baseline_sut": sut}
 
     def check_again(self, folders: Sequence[RunFolder], test: str | None, *, resumes: bool) -> None:

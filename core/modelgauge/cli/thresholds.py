@@ -54,10 +54,13 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
 
     Raises:
         UnknownNameError: a threshold is of such a name.
+        InvalidOptionError: no value of the result could be on the other side of it.
     """
     if not thresholds:
         return
+    from modelgauge.data.results import PASSED, known_directions
     from modelgauge.datasets.dataset_test import DatasetTest
+    from modelgauge.interfaces.test import PromptResponseTest
     from modelgauge.runs.result_thresholds import ThresholdTest, check_names
 
     ending = "" if reduction is None else f".{reduction}"
@@ -67,7 +70,23 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
             return None
         return [f"{name}{ending}" for name in test.measurement_names()]
 
-    check_names(thresholds, [ThresholdTest(work.test.uid, work.groups, results(work.test)) for work in works])
+    def declared(test: PromptResponseTest) -> dict[str, tuple[float, float] | None]:
+        own = type(test).aggregate_measurements is not PromptResponseTest.aggregate_measurements
+        if own:  # its results may be anything
+            return {}
+        known: dict[str, tuple[float, float] | None] = dict.fromkeys(
+            known_directions(test.measurement_directions, test.thresholds)
+        )
+        known |= {name: (0, 1) for name in known if name.endswith(PASSED)} | dict(test.measurement_ranges)
+        return {f"{name}{ending}": ends for name, ends in known.items()}
+
+    check_names(
+        thresholds,
+        [
+            ThresholdTest(work.test.uid, work.groups, results(work.test), declared(work.test))
+            for work in works
+        ],
+    )
 
 
 def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFolder]) -> None:
@@ -83,7 +102,21 @@ def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFold
     from modelgauge.runs.result_thresholds import ThresholdTest, check_names
 
     records = [recorded_run(folder).record for folder in folders]
-    check_names(thresholds, [ThresholdTest(record.test_uid, record.groups) for record in records])
+    check_names(
+        thresholds,
+        [ThresholdTest(record.test_uid, record.groups, declared=_declared_by(record)) for record in records],
+    )
+
+
+def _declared_by(record: TestRecord) -> dict[str, tuple[float, float] | None]:
+    """The measurements that a record declares and has as results, with their ranges."""
+    from modelgauge.data.results import range_of
+
+    found: dict[str, tuple[float, float] | None] = dict.fromkeys(record.result)
+    for name in record.result:
+        if (ends := (record.ranges or {}).get(record.measurement_of(name))) is not None:
+            found[name] = range_of(ends)
+    return found
 
 
 class ThresholdCheck:

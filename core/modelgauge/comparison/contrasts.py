@@ -277,19 +277,28 @@ def _ranks_agree(values: _Values, found: PairedDifference) -> bool:
     return rank_direction(values.before, values.after) == int(np.sign(found.difference.value))
 
 
+def check_margin(margin: float, name: str, ends: Interval | None) -> None:
+    """Refuse a margin that no difference of a measurement could reach.
+
+    Raises:
+        InvalidOptionError: the margin is no part of the range.
+    """
+    low, high = ends or (-math.inf, math.inf)
+    if margin >= high - low:
+        raise InvalidOptionError(
+            f"margin is {margin:g}, and '{name}' goes from {low:g} to {high:g} only.",
+            fix="Give it in units of the measurement: 0.01 for one point of a share."
+            " With measurements of other units, compare some only (--measurement NAME).",
+        )
+
+
 def _margin_test(
     values: _Values, name: str, direction: Direction | None, options: CompareOptions
 ) -> MarginTest | None:
     margin = options.margin
     if margin is None:
         return None
-    if values.ends is not None and margin >= values.ends[1] - values.ends[0]:
-        low, high = values.ends
-        raise InvalidOptionError(
-            f"margin is {margin:g}, and '{name}' goes from {low:g} to {high:g} only.",
-            fix="Give it in units of the measurement: 0.01 for one point of a share."
-            " With measurements of other units, compare some only (--measurement NAME).",
-        )
+    check_margin(margin, name, values.ends)
     lower: float | None = 1.0
     higher: float | None = 1.0
     interval = None

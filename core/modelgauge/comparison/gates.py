@@ -5,13 +5,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
+from modelgauge.comparison.contrasts import check_margin
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.pairing.side import Side
+from modelgauge.comparison.result import Comparison, Interval, MacroComparison, MeasurementComparison
 from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
 from modelgauge.config.allowance import Allowance
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.figures import exact, figure, p_phrase
+from modelgauge.data.results import range_of
 from modelgauge.errors import InvalidOptionError
-from modelgauge.runs.conditions import Condition
+from modelgauge.runs.conditions import Condition, check_known, check_within
+from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.phrases import counted
 
 
@@ -70,6 +75,28 @@ class Gates:
         numbers = self.require_not_worse, self.max_failed
         return self.fail_if_worse or numbers != (None, None) or bool(self.fail_if)
 
+    def check_before(self, baseline: Iterable[RecordedRun], options: CompareOptions) -> None:
+        """Refuse what the baseline shows to be wrong, before runs are made that would be compared with it.
+
+        Args:
+            baseline: its runs.
+            options: of the comparison.
+
+        Raises:
+            InvalidOptionError: the baseline has no such measurement, or no value of it could be on the other side of a
+                condition, or a margin is no part of its range.
+        """
+        ranges = {name: ends for run in baseline for name, ends in _ranges_of(run).items()}
+        named = (*options.measurements, *options.lower_is_better, *options.higher_is_better)
+        for name in named if ranges else ():
+            check_known(name, ranges, "measurements of the baseline", "in the baseline's runs")
+        for condition in self.fail_if if ranges else ():
+            condition.check_name(ranges, "measurements of the baseline")
+            check_within(condition.number, condition.name, ranges[condition.name], str(condition))
+        for name, ends in ranges.items():
+            if options.margin is not None and name in (options.measurements or (name,)):
+                check_margin(options.margin, name, ends)
+
     def outcomes(self, comparison: Comparison) -> list[GateOutcome]:
         """What each gate says of each measurement that it concerns.
 
@@ -125,6 +152,15 @@ class Gates:
             passed = not self.max_failed.exceeded_by(row.n_failed, of_both)
             why = f"{row.n_failed:,} of {counted(of_both, 'item')} failed"
             yield GateOutcome.of(f"--max-failed {self.max_failed.text}", row, why, passed=passed)
+
+
+def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
+    """The measurements of a run, as comparisons name them, with the range of each; None if it is unknown."""
+    side, record = Side(run), run.record
+    declared = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    ranges = {name: declared.get(name, side.bool_ranges.get(name)) for name in side.names}
+    ending = "" if record.reduction is None else f".{record.reduction}"
+    return {**ranges, **{f"{name}{ending}": ends for name, ends in ranges.items()}}
 
 
 def _is_worse(row: MeasurementComparison, alpha: float) -> bool:

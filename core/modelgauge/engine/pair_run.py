@@ -354,7 +354,7 @@ class PairRun:
         return record.with_items(self.folder.items, self.folder.path)
 
     def _all_notes(self) -> Iterator[str]:
-        yield from self.work.test.record_notes
+        yield from (*self.work.test.record_notes, *self.work.notes_on_data())
         yield from self._notes
         yield from dict.fromkeys(note for target in self.targets for note in target.notes())
         if self._ids.repeated:

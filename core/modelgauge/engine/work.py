@@ -1,6 +1,6 @@
 """A work: one test, who answers its prompts, and all objects that are needed. Names are resolved before."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,6 +79,16 @@ class Work:
     dependency_versions: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
     continues: RunFolder | None = None
+
+    def notes_on_data(self) -> Iterator[str]:
+        """Say which data is not what the test declares: a user can give such data, and nothing else can."""
+        for key, data in self.test.get_dependencies().items():
+            declared, version = getattr(data, "sha256", None), self.dependency_versions.get(key)
+            if declared and version and version != declared.lower():
+                yield (
+                    f"The data '{key}' was given by the user and is not what the test declares: its digest is "
+                    f"{version[:12]}…, not {declared[:12]}…."
+                )
 
     def called(self) -> list[Callee]:
         """The objects that are called: the SUT, the annotators, and those that they ask."""

@@ -1,5 +1,6 @@
 """Conditions on named numbers, as people write them: `accuracy < 0.9`. What the names mean is each caller's own."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,6 +77,29 @@ class Condition:
 
     def __str__(self) -> str:
         return f"{self.name} {self.operator} {self.number:.15g}"
+
+
+def check_within(number: float, name: str, ends: tuple[float, float] | None, given: str) -> None:
+    """Refuse a number that a value of this name cannot have.
+
+    Args:
+        number: what was given.
+        name: of the value.
+        ends: its lowest and highest possible value; None if unknown.
+        given: the number as it was given.
+
+    Raises:
+        InvalidOptionError: it is not from the lowest to the highest.
+    """
+    low, high = ends or (-math.inf, math.inf)
+    if low <= number <= high:
+        return
+    percent = " A share of 80 % is 0.8." if (low, high) == (0, 1) else ""
+    limits = [f"{word} {end:g}" for word, end in (("at least", low), ("at most", high)) if math.isfinite(end)]
+    raise InvalidOptionError(
+        f"'{given}' is outside the declared range of '{name}', which is {' and '.join(limits)}.",
+        fix=f"Give a number within the range of '{name}'.{percent}",
+    )
 
 
 def check_known(name: str, known: Iterable[str], what: str, purpose: str) -> None:

@@ -1,18 +1,23 @@
 """Thresholds of results, which say whether whole runs are good enough; those of single items are in a run's record."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import NamedTuple
 
 from modelgauge.config.options import is_number
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Threshold
+from modelgauge.data.results import PASSED, Threshold
 from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.runs.conditions import check_within
 from modelgauge.runs.group_means import group_means
-from modelgauge.wording.did_you_mean import known_names
+from modelgauge.wording.did_you_mean import closest, known_names
+
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,13 @@ class ThresholdTest(NamedTuple):
         uid: of the test.
         groups: those with which it was chosen.
         results: the names of all its results; None if they are known only after the run.
+        declared: the names of results that it declares, with their range; None if that is unknown.
     """
 
     uid: str
     groups: Collection[str]
     results: Collection[str] | None = None
+    declared: Mapping[str, tuple[float, float] | None] = MappingProxyType({})
 
 
 def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[ThresholdTest]) -> None:
@@ -78,6 +85,7 @@ def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[Threshold
 
     Raises:
         UnknownNameError: a threshold is of a test that is not among them, or of a result that none of them has.
+        InvalidOptionError: no value of a result could be on the other side of its threshold.
     """
     for threshold in thresholds:
         named = [test for test in tests if threshold.is_of(test.uid) or threshold.test in test.groups]
@@ -93,6 +101,26 @@ def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[Threshold
                 f"There is no result '{threshold.result}' for the threshold.",
                 fix=known_names(threshold.result, results, "The results are"),
             )
+        declared = {name: ends for test in named for name, ends in test.declared.items()}
+        if named and all(test.results is None for test in named) and _misspelt(threshold.result, declared):
+            raise UnknownNameError(
+                f"There is no result '{threshold.result}' for the threshold.",
+                fix=known_names(threshold.result, declared, "The declared results are"),
+            )
+        for test in named:
+            ends = test.declared.get(threshold.result)
+            check_within(threshold.number, threshold.result, ends, f"{threshold.result}={threshold.number:g}")
+
+
+def _misspelt(name: str, declared: Collection[str]) -> bool:
+    """Return whether a name is that of no declared result, and like one of them but for some letters."""
+    if name in declared:
+        return False
+    if name.endswith(f".{PASSED}") and name.removesuffix(f".{PASSED}") in declared:
+        return True  # only a measurement with a threshold has a share that passed
+    return any(
+        _NUMBER.sub("", name) != _NUMBER.sub("", known) for known in closest(name, declared, cutoff=0.8)
+    )
 
 
 class ThresholdOutcome(Frozen):
