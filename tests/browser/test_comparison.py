@@ -4,6 +4,7 @@ import re
 from typing import ClassVar
 
 import pytest
+from recorded import folder, item, record
 
 from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.cli.main import cli
@@ -249,3 +250,62 @@ def test_nothing_overflows_and_axe_finds_nothing(report, visit, check_all_looks)
     address = report(*((_test(name), sut) for sut in suts for name in ("counting", "adding")))
     for place in ("", "#compare=1&show=lost", "#compare=1&item=q2", "#run=2"):
         check_all_looks(visit(address + place))
+
+
+def _session(data_dir, name, *, right, broken):
+    """Record test cases of which each has some of the metrics; one fails in its metric."""
+    cases = [item(n, {"exact": 1.0, "exact.passed": 1.0}, item_id=f"e{n}") for n in range(4)]
+    values = {"contains": 1.0, "contains.passed": 1.0, "f1": 0.1, "f1.passed": 0.0}
+    cases += [item(n, {**values, "contains": float(right)}, item_id=f"c{n}") for n in range(4, 7)]
+    cases.append(item(7, None if broken else {"contains": 1.0, "contains.passed": 1.0}, item_id="b"))
+    folder(data_dir, record(name, *cases, run_id=f"20260131-12000{name}"))
+
+
+def test_items_without_a_measurement_are_grey_and_no_failures(visit, tmp_path):
+    _session(tmp_path, "0-aaaaa", right=0, broken=False)
+    _session(tmp_path, "1-bbbbb", right=1, broken=True)
+    page = tmp_path / "page.html"
+    command = ["compare", "20260131-120000-aaaaa", "20260131-120001-bbbbb", "--html", str(page)]
+    assert cli.main([*command, "--data-dir", str(tmp_path)], standalone_mode=False) == 0
+    shown = visit(page.as_uri())
+    names = shown.locator("select[name=compare] option").all_inner_texts()
+    shown.locator("select[name=compare]").select_option(str(names.index("contains")))
+    shown.locator("output:text-is('8 of 8')").wait_for()
+    rows = shown.locator("tr[data-place]")
+    outcomes = rows.locator("td:last-child").all_inner_texts()
+    assert outcomes == [*["not measured"] * 4, *["won"] * 3, "failed"]
+    changes = rows.locator("td:nth-last-child(2)").all_inner_texts()
+    assert changes == [*["not measured"] * 4, *["0 → 1"] * 3, "1 → failed"]
+    colours = rows.locator("td:last-child").evaluate_all(
+        "cells => cells.map((cell) => getComputedStyle(cell).color)"
+    )
+    assert len({*colours[:4]}) == 1
+    assert colours[0] not in colours[4:]
+    options = shown.locator("select[name=show] option").all_inner_texts()
+    assert options == ["all 8", "won or lost 3", "won 3", "failed 1", "not measured 4"]
+    assert "1 failed (1 in 1-bbbbb alone)" in shown.locator(".facts").first.inner_text()
+
+
+def test_score_has_the_colour_of_its_own_threshold(visit, tmp_path):
+    _session(tmp_path, "1-bbbbb", right=1, broken=True)
+    page = tmp_path / "page.html"
+    command = ["report", "20260131-120001-bbbbb", "--data-dir", str(tmp_path), "-o", str(page)]
+    assert cli.main(command, standalone_mode=False) == 0
+    shown = visit(page.as_uri())
+    cells = shown.locator("tr[data-place] td.number:not(:first-child)")
+    text, looks = (
+        cells.all_inner_texts(),
+        cells.evaluate_all(
+            "cells => cells.map((cell) => cell.className.replace(/number|spare/g, '').trim())"
+        ),
+    )
+    none = ("not measured", "not-measured")
+    by_row = [*zip(text, looks, strict=True)]
+    assert by_row[:3] == [("1", ""), none, none]
+    assert by_row[12:15] == [none, ("1", ""), ("0.1", "missed")]
+    assert by_row[21:] == [none] * 3  # it failed, and nobody knows which of these it would have had
+    shown.locator("tr[data-place]").nth(4).click()
+    marked = shown.locator(".measured span.missed")
+    marked.wait_for()
+    assert marked.all_inner_texts() == ["f1 = 0.1, below its threshold"]
+    assert "contains = 1, passed · " in shown.locator(".measured").inner_text()

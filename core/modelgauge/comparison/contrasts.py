@@ -106,7 +106,8 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     """
     before, after = items.before.values[name], items.after.values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
-    missing = ~scored & ~_without(items, before, after)
+    unmeasured = items.unmeasured(name)
+    missing = ~scored & ~unmeasured
     all_items = _Values(before, after, items.clusters, _declared_range(items, name, scored))
     every, direction = all_items.at(scored | missing), items.directions.get(name)
     known: dict[str, Any] = {
@@ -117,6 +118,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "n_paired": int(scored.sum()),
         "n_only_baseline": items.n_only_baseline,
         "n_only_candidate": items.n_only_candidate,
+        "n_unmeasured": int((unmeasured & ~(np.isnan(before) & np.isnan(after))).sum()),
         "n_failed": int(missing.sum()),
         "n_failed_baseline": int(np.isnan(before[missing]).sum()),
         "n_failed_candidate": int(np.isnan(after[missing]).sum()),
@@ -161,16 +163,6 @@ def _declared_range(items: PairedItems, name: str, scored: NDArray[np.bool_]) ->
         return items.ranges[name]
     both = [values[name][scored] for values in (items.before.values, items.after.values)]
     return (0.0, 1.0) if scored.any() and is_proportion(np.concatenate(both)) else None
-
-
-def _without(
-    items: PairedItems, before: NDArray[np.float64], after: NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    """Which items were scored without this measurement: test cases of one session can have different metrics."""
-    found = np.isnan(before) & np.isnan(after)
-    for side in (items.before, items.after):
-        found &= False if side.failed is None else ~side.failed
-    return found
 
 
 def _with_missing_items(

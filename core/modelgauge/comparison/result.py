@@ -108,11 +108,13 @@ class MeasurementComparison(Frozen):
         n_paired: items that both systems have a value for.
         n_only_baseline: items that only the baseline's run has.
         n_only_candidate: items that only the candidate's run has.
-        n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`. Items that both
-            runs scored without this measurement are in no count.
+        n_failed: paired items that have no value on one side, or on both, since they failed there; they are in no
+            `n_only_*`. An item that one of the runs scored without this measurement has not failed.
         n_failed_baseline: those without a value on the baseline's side.
         n_failed_candidate: those without a value on the candidate's side. Items without a value on both sides are in
             both numbers.
+        n_unmeasured: paired items that have a value on one side, and were scored without this measurement on the
+            other. Items without a value on both sides that did not fail on both are in no count.
         baseline_value: the baseline's mean over the paired items.
         candidate_value: the candidate's mean over the paired items.
         difference: candidate minus baseline.
@@ -162,6 +164,7 @@ class MeasurementComparison(Frozen):
     n_failed: Count
     n_failed_baseline: Count = 0
     n_failed_candidate: Count = 0
+    n_unmeasured: Count = 0
     baseline_value: FiniteFloat | None
     candidate_value: FiniteFloat | None
     difference: FiniteFloat | None

@@ -22,6 +22,7 @@ from modelgauge import (
 )
 from modelgauge.evals import observe
 from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest
+from modelgauge_workbench.runs.run import _cell
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e"
 
@@ -331,4 +332,46 @@ def test_spans_stand_as_a_tree(visit, serve, tmp_path):
     assert [text.split()[0] for text in page.locator(".spans summary").all_inner_texts()] == [
         "app",
         "look_up",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "state", "cell"),
+    [
+        ({"a": 0.2, "a.passed": 0.0, "b": 1.0, "b.passed": 1.0}, "below threshold", ("0.2", "missed")),
+        ({"a": 0.2, "a.passed": 1.0, "b": 0.0, "b.passed": 0.0}, "below threshold", ("0.2", "")),
+        ({"a": 0.0, "b": 1.0}, "wrong", ("0", "missed")),
+        ({"b": 0.0, "a": 1.0}, "wrong", ("1", "")),
+        ({"b": 1.0}, "ok", ("not measured", "not-measured")),
+        ({}, "failed", ("failed", "missed")),
+    ],
+)
+def test_score_has_the_look_of_its_own_threshold(measured, state, cell):
+    assert _cell("a", measured, state, []) == cell
+
+
+def test_failed_item_does_not_lack_a_measurement_that_only_some_items_have():
+    assert _cell("a", {}, "failed", ["a"]) == ("not measured", "not-measured")
+
+
+def test_items_show_value_not_measured_or_failed(serve, tmp_path):
+    items = [
+        TestItem([f"{kind} {n}"], id=f"{kind}{n}") for kind in ("long", "short", "fails") for n in range(2)
+    ]
+
+    def measure(item):
+        return {"right": True} | ({"length": float(len(item.text))} if "long" in item.test_item.id else {})
+
+    run_id = run_test(
+        FakeTest("mixed", items, measure), FakeSUT("s", answer), data_dir=tmp_path, max_retries=0
+    ).run_id
+    workbench = serve(tmp_path)
+    workbench.until(f"/runs/{run_id}", "6 of 6")
+    page = workbench.ask(f"/runs/{run_id}")[2]
+    cells = re.findall(r'<td class="number ([\w-]*)" data-name="(\w+)">([^<]*)<', page)
+    unmeasured = ("not-measured", "length", "not measured")
+    assert cells == [
+        *[("", "right", "1"), ("", "length", "13")] * 2,
+        *[("", "right", "1"), unmeasured] * 2,
+        *[("missed", "right", "failed"), unmeasured] * 2,
     ]

@@ -213,6 +213,38 @@ def test_items_that_both_runs_scored_without_the_measurement_have_not_failed():
     assert row.bounds == pytest.approx((0, 2 / 3))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "failed_before", "failed_after", "counts"),
+    [
+        (0.0, None, False, False, (0, 1)),  # the candidate's case has no such metric
+        (None, 1.0, False, False, (0, 1)),
+        (
+            None,
+            None,
+            False,
+            True,
+            (0, 0),
+        ),  # the baseline's case has none, so the candidate's failure is no loss
+        (None, None, True, False, (0, 0)),
+        (0.0, None, False, True, (1, 0)),
+        (None, 1.0, True, False, (1, 0)),
+        (None, None, True, True, (1, 0)),
+    ],
+)
+def test_item_without_the_measurement_is_told_from_a_failed_one(
+    before, after, failed_before, failed_after, counts
+):
+    values = [[1, 0, math.nan if last is None else last] for last in (before, after)]
+    sides = {
+        name: {"failed": np.array([False, False, failed])}
+        for name, failed in (("before", failed_before), ("after", failed_after))
+    }
+    row = compared(*values, ranges={"accuracy": (0, 1)}, **sides)
+    assert (row.n_paired, (row.n_failed, row.n_unmeasured)) == (2, counts)
+    assert row.bounds == ((0, 0) if not row.n_failed else pytest.approx(row.bounds))
+    assert ("failed" in row.verdict_text) == bool(row.n_failed)
+
+
 def test_a_side_without_a_value_has_no_difference():
     for values in ([math.nan] * 4, []):
         row = compared(values, [0.5] * len(values), ranges={"accuracy": (0, 1)})

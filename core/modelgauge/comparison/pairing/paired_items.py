@@ -87,6 +87,11 @@ class PairedSide:
     read: ReadItems = no_items
     run: RecordedRun | None = None
 
+    def unmeasured(self, measurement: str) -> NDArray[np.bool_]:
+        """Which items were scored without a measurement, (n,): test cases of one session can have different metrics."""
+        lacks: NDArray[np.bool_] = np.isnan(self.values[measurement])
+        return lacks & (False if self.failed is None else ~self.failed)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedItems:
@@ -122,6 +127,10 @@ class PairedItems:
     groups: Sequence[str] | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)
+
+    def unmeasured(self, measurement: str) -> NDArray[np.bool_]:
+        """Which items at least one of the runs scored without a measurement, (n,). They did not fail."""
+        return self.before.unmeasured(measurement) | self.after.unmeasured(measurement)
 
     def flips(self, measurement: str, most: int | None = None) -> Iterator[FlippedItem]:
         """The items on which the systems differ in a measurement.

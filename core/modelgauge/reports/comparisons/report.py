@@ -126,11 +126,15 @@ def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
 
 def items_in(row: MeasurementComparison) -> int:
     """How many items the two runs have, paired or not."""
-    return row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
+    return row.n_paired + row.n_failed + row.n_unmeasured + row.n_only_baseline + row.n_only_candidate
 
 
 def _paired(row: MeasurementComparison, *, by_side: bool) -> str:
-    parts = {"only in the baseline": row.n_only_baseline, f"only in {row.candidate}": row.n_only_candidate}
+    parts = {
+        "measured in one run alone": row.n_unmeasured,
+        "only in the baseline": row.n_only_baseline,
+        f"only in {row.candidate}": row.n_only_candidate,
+    }
     lacking = [f"{row.n_failed:,} failed{_by_side(row) if by_side else ''}"] if row.n_failed else []
     lacking += [f"{number:,} {where}" for where, number in parts.items() if number]
     return "; ".join([f"{row.n_paired:,} of {counted(items_in(row), 'item')}, by {row.matched_by}", *lacking])

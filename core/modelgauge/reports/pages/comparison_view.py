@@ -82,7 +82,10 @@ def _listed_tests(runs: Sequence[RecordedRun]) -> str:
 def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any]:
     """What stands below the answer where one comparison is all."""
     p = "" if row.p_adjusted is None else p_phrase(row.p_adjusted, comparison.alpha)
-    counts = {"won": row.wins, "lost": row.losses, "equal": row.ties, "failed": row.n_failed}
+    counts = {"won": row.wins, "lost": row.losses, "equal": row.ties}
+    counts |= {
+        name: count for name, count in (("failed", row.n_failed), ("not measured", row.n_unmeasured)) if count
+    }
     return {"p": p, "counts": counts, "paired": f"{row.n_paired:,} of {items_in(row):,}"}
 
 
@@ -254,6 +257,9 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
                 "sides": list(_sides([*of_test.values()], comparison.baseline.label, numbers)),
                 "before": json_numbers(pair.before.values[row.measurement].tolist()),
                 "after": json_numbers(pair.after.values[row.measurement].tolist()),
+                "unmeasured": [
+                    side.unmeasured(row.measurement).tolist() for side in (pair.before, pair.after)
+                ],
             }
             yield f"compare-{place}", packed(data)
 

@@ -183,6 +183,14 @@ class ItemTable:
             few |= {self.label_of_right_class: self.answered[0], ANSWERED: self.answered[1]}
         return few
 
+    def measured_of_some(self) -> Iterator[str]:
+        """The measurements that some scored items do not have: a failed item may have had none of them."""
+        failed = self.states.values.get("failed", -1)
+        scored = [place for place, state in enumerate(self.states.of) if state != failed]
+        for name, values in self.measured.items():
+            if any(math.isnan(values[place]) for place in scored):
+                yield name
+
     @property
     def label_of_right_class(self) -> str:
         """Return the label of the right class: that of a context, if a context has it."""

@@ -99,11 +99,13 @@ def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:
     """
     with workbench.index.reading() as db:
         failures = [failure for failure, _ in failures_of(db, row["number"])]
-        first = "SELECT measured FROM items WHERE run = ? LIMIT 100"
-        names = db.execute(f"SELECT DISTINCT key FROM ({first}), json_each(measured)", (row["number"],))  # noqa: S608  ours
-        measured = [str(name) for (name,) in names]
+        first = "SELECT measured FROM items WHERE run = ? AND state <> 'failed' LIMIT 100"
+        held = [json.loads(measured) for (measured,) in db.execute(first, (row["number"],))]
+    measured = [*dict.fromkeys(name for names in held for name in names)]
+    of_some = [name for name in measured if not all(name in names for names in held)]
     kinds = [f"{error_type} at {stage}" for stage, _, error_type, _ in map(json.loads, failures)]
-    return Summary("", f"{row['test']} on {row['sut']}", measured=measured, failures=failures, kinds=kinds)
+    title = f"{row['test']} on {row['sut']}"
+    return Summary("", title, measured=measured, of_some=of_some, failures=failures, kinds=kinds)
 
 
 def items_data(
@@ -131,7 +133,7 @@ def items_data(
         "found": found,
         "total": sum(states.values()),
         "names": names,
-        "items": [_shown_item(item, names, address, kept) for item in found.rows],
+        "items": [_shown_item(item, names, summary.of_some, address, kept) for item in found.rows],
         "has_expected": any(item["expected"] for item in found.rows),
         "choices": [choice for choice in _choices(summary, states, names) if choice[2]],
         "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
@@ -156,16 +158,33 @@ def _choices(
     yield "sort", "Sort", sorts, "in order"
 
 
-def _shown_item(item: sqlite3.Row, names: list[str], run: str, asked: Mapping[str, str]) -> dict[str, Any]:
+def _shown_item(
+    item: sqlite3.Row, names: list[str], of_some: list[str], run: str, asked: Mapping[str, str]
+) -> dict[str, Any]:
     measured = json.loads(item["measured"])
     query = f"?{urlencode(asked)}" if asked else ""
-    failed = "failed" if item["state"] == "failed" else ""
     return {
         **dict(item),
         "look": item["state"].replace(" ", "-"),
         "address": f"{run}/items/{item['place'] + 1}{query}",
-        "numbers": [figure(measured[name]) if name in measured else failed for name in names],
+        "numbers": [_cell(name, measured, item["state"], of_some) for name in names],
     }
+
+
+def _cell(name: str, measured: Mapping[str, float], state: str, of_some: list[str]) -> tuple[str, str]:
+    """The text of a measurement of an item, and its look: a score is marked by its own threshold.
+
+    A failed item lacks those measurements alone that all scored items have: the others it may not have had.
+    """
+    if name not in measured:
+        return (
+            ("failed", "missed")
+            if state == "failed" and name not in of_some
+            else ("not measured", "not-measured")
+        )
+    passed = measured.get(f"{name}.passed")
+    is_missed = passed < 1 if passed is not None else state == "wrong" and name == next(iter(measured))
+    return figure(measured[name]), "missed" if is_missed else ""
 
 
 def stream_run(request: Request) -> Response:

@@ -31,6 +31,7 @@ class Summary:
         title: of the run.
         common: what all questions begin with.
         measured: the names of its measurements.
+        of_some: those that some scored items do not have.
         used: what is known of the use of items: seconds, tokens, dollars.
         facets: labels by which items can be filtered, with their values.
         failures: the kinds of failures, as items have them in the index, by their numbers in addresses.
@@ -41,6 +42,7 @@ class Summary:
     title: str
     common: str = ""
     measured: list[str] = field(default_factory=list)
+    of_some: list[str] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     facets: dict[str, list[str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -85,6 +87,7 @@ def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
         view.title,
         common=table.common.strip(),
         measured=[*table.measured],
+        of_some=[*table.measured_of_some()],
         used=[*table.used],
         facets={name: [*labels.values] for name, labels in table.facets.items()},
         failures=[json.dumps(key, ensure_ascii=False) for key in table.failures],

@@ -1,14 +1,20 @@
 // The items that two systems have in common, as a model of their table; an item opens with the answers side by side.
 
 const MOST_OF_AN_END = 28; // characters
-const OUTCOMES = ["lost", "won", "equal", "failed"];
+const OUTCOMES = ["lost", "won", "equal", "failed", UNMEASURED];
 
-// By how much the candidate is better on each pair of items; higher, where nobody knows what is better. null: one failed.
+// By how much the candidate is better on each pair of items; higher, where nobody knows what is better. null: one has no value.
 function gainsOf({ before, after, sign }) {
   return before.map((value, place) => (value == null || after[place] == null ? null : (after[place] - value) * (sign || 1)));
 }
 
-const outcomeOf = (gain) => (gain === null ? "failed" : gain > 0 ? "won" : gain < 0 ? "lost" : "equal");
+// What became of each pair of items: one that a run scored without the measurement did not fail.
+function outcomesOf({ unmeasured, ...values }) {
+  return gainsOf(values).map((gain, pair) => {
+    if (gain !== null) return gain > 0 ? "won" : gain < 0 ? "lost" : "equal";
+    return unmeasured.some((side) => side[pair]) ? UNMEASURED : "failed";
+  });
+}
 
 function outcomeFilter(name, title, outcomes) {
   const number = (kind) => outcomes.filter((outcome) => outcome === kind).length;
@@ -47,11 +53,17 @@ async function comparedItems(number, data) {
   const pairs = first.places.map((_, pair) => pair)
     .filter((pair) => first.places[pair] < first.rows.id.length && second.places[pair] < second.rows.id.length);
   const at = (side, place) => side.places[pairs[place]];
-  const every = gainsOf(data);
-  const gains = pairs.map((pair) => every[pair]);
-  const outcomes = gains.map(outcomeOf);
-  const value = (values, place) => (values[pairs[place]] == null ? "failed" : amount(values[pairs[place]]));
-  const change = (place) => `${value(data.before, place)} → ${value(data.after, place)}`;
+  const [everyGain, everyOutcome] = [gainsOf(data), outcomesOf(data)];
+  const gains = pairs.map((pair) => everyGain[pair]);
+  const outcomes = pairs.map((pair) => everyOutcome[pair]);
+  const value = (side, pair) => {
+    const found = [data.before, data.after][side][pair];
+    return found == null ? (data.unmeasured[side][pair] ? UNMEASURED : "failed") : amount(found);
+  };
+  const change = (place) => {
+    const [before, after] = [0, 1].map((side) => value(side, pairs[place]));
+    return before === UNMEASURED && after === UNMEASURED ? UNMEASURED : `${before} → ${after}`;
+  };
   const by = (sign) => (place) => (gains[place] === null ? Infinity : sign * gains[place]);
   const column = (title, side, name) => ({ title, text: (place) => side.rows[name][at(side, place)] });
 
@@ -88,7 +100,7 @@ async function comparedItems(number, data) {
     sorts: [{ value: "lost", title: "largest loss first", key: by(1) }, { value: "won", title: "largest gain first", key: by(-1) }],
     finds: (place, query) => [first, second].some((side) => side.rows.search[at(side, place)].includes(query)),
     read: Promise.all([first.rows.read, second.rows.read]),
-    look: (place) => outcomes[place],
+    look: (place) => outcomes[place].replaceAll(" ", "-"),
     view,
   };
 }
@@ -98,7 +110,7 @@ async function againstFilters(comparisons, count) {
   return Promise.all(comparisons.map(async ({ number, name, data }) => {
     const { sides: [baseline, own], ...values } = await data();
     const outcomes = new Array(count).fill("not compared");
-    gainsOf(values).forEach((gain, pair) => { outcomes[own.places[pair]] = outcomeOf(gain); });
+    outcomesOf(values).forEach((outcome, pair) => { outcomes[own.places[pair]] = outcome; });
     return outcomeFilter(`against-${number}`, `${name} against ${baseline.label}`, outcomes);
   }));
 }

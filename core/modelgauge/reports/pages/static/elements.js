@@ -3,6 +3,7 @@
 
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const MOST_SHOWN = 20000;
+const UNMEASURED = "not measured";
 const MOST_UNSCROLLED = 1000;
 
 function make(tag, properties = {}, ...children) {

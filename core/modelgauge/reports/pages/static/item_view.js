@@ -71,11 +71,23 @@ const contextOf = (value) => (value == null ? [] : [folded("context, which the S
 
 const failuresOf = (record) => (record.kind === "exception" ? [record] : record.failed_repeats ?? []);
 
+// The measurements of an item. A score is marked by its own threshold: `NAME.passed` is a part of NAME.
+function measuredView(measurements) {
+  const ownPassed = (name) => measurements[`${name}.passed`];
+  const names = Object.keys(measurements).filter((name) => !(name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements));
+  return names.map((name) => {
+    const passed = ownPassed(name);
+    const verdict = passed == null ? "" : passed >= 1 ? ", passed" : ", below its threshold";
+    return make("span", passed < 1 ? { className: "missed" } : {}, shown(`${name} = ${amount(measurements[name])}${verdict}`));
+  });
+}
+
 // Why an item failed, and what was measured of it.
 function outcomeView(record, expected) {
-  const measured = Object.entries(record.measurements ?? {}).map(([name, value]) => `${name} = ${amount(value)}`);
-  if (expected) measured.push(`expected: ${expected}`);
-  const line = make("p", { className: "measured" }, shown(measured.join(" · ") || "nothing measured"));
+  const measured = measuredView(record.measurements ?? {});
+  if (expected) measured.push(make("span", {}, shown(`expected: ${expected}`)));
+  const parts = measured.flatMap((part, at) => (at ? [" · ", part] : [part]));
+  const line = make("p", { className: "measured" }, ...(parts.length ? parts : ["nothing measured"]));
   return [...failuresOf(record).map(failureView), line];
 }
 

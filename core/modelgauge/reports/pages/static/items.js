@@ -2,7 +2,7 @@
 //   address        names and values of the part of the page, for its address
 //   ids            the name of each item, by its place
 //   columns        { title, text(place) } of each column, behind the numbers of the items; number: aligned on the right,
-//                  wide: takes the room that there is, spare: left out on narrow screens
+//                  wide: takes the room that there is, spare: left out on narrow screens, look(place): classes of a cell
 //   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
 //   finds(place, query)  whether a text in lower case is in an item; where not all is read at first, `read` is a promise of that
@@ -113,7 +113,7 @@ class Items {
     const address = new URLSearchParams([...Object.entries(model.address), ["item", model.ids[place]]]);
     const link = make("a", { href: `#${address}`, tabIndex: -1 }, String(place + 1));
     const cells = model.columns.map((column) =>
-      make("td", { className: classesOf(column), dir: "auto" }, shown(column.text(place))));
+      make("td", { className: `${classesOf(column)} ${column.look?.(place) ?? ""}`, dir: "auto" }, shown(column.text(place))));
     const row = make("tr", { className: `${model.look(place)}${at === this.chosen ? " chosen" : ""}` },
       make("td", { className: "number" }, link), ...cells);
     row.dataset.place = place;

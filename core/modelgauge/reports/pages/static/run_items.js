@@ -56,21 +56,30 @@ function sortsBy(name, values) {
   return [{ value: `${name}<`, title: `${name}, lowest first`, key: key(1) }, { value: `${name}>`, title: `${name}, highest first`, key: key(-1) }];
 }
 
+// A measurement of the items. An item that failed lacks those alone that all scored items have: others it may not have had.
+// A score is marked by its own threshold, and one without a threshold where it is what makes its item wrong.
+function measurementColumn(name, at, rows) {
+  const values = rows.measured[name];
+  const passed = rows.measured[`${name}.passed`];
+  const isOfAll = values.every((value, place) => value != null || rows.state[place] === "failed");
+  const stateOf = (place) => values[place] != null ? "" : isOfAll ? "failed" : UNMEASURED;
+  const isMissed = (place) => (passed ? passed[place] != null && passed[place] < 1 : at === 0 && rows.state[place] === "wrong");
+  return {
+    title: name,
+    number: true,
+    spare: at > 0,
+    text: (place) => stateOf(place) || amount(values[place]),
+    look: (place) => stateOf(place).replaceAll(" ", "-") || (isMissed(place) ? "missed" : ""),
+  };
+}
+
 const recordAt = async (source, rows, place) => (await source.part(Math.floor(place / rows.part)))[place % rows.part];
 
 // `comparisons` are those of the page in which the run is a candidate.
 async function runItems(run, source, comparisons) {
   const rows = await source.rows();
   const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
-  const measured = names.map((name, at) => ({
-    title: name,
-    number: true,
-    spare: at > 0,
-    text(place) {
-      const value = rows.measured[name][place];
-      return value == null ? (rows.state[place] === "failed" ? "failed" : "") : amount(value);
-    },
-  }));
+  const measured = names.map((name, at) => measurementColumn(name, at, rows));
   return {
     address: { run },
     ids: rows.id,
