@@ -254,7 +254,13 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
 def _verdict_of_row(run: RecordedRun) -> tuple[str, str]:
     """The verdict of a run, and how many results it leaves to the page of the run."""
     sentences, kind = _verdict(run)
-    more = len(shown_results(run.record)) - len(_first(run.record))
+    record = run.record
+    others = [
+        name
+        for name in shown_results(record)
+        if record.measurement_of(name) != PASSED or not record.thresholds
+    ]
+    more = len(others) - len(_first(record))
     return f"{sentences} {counted(more, 'more result')}." if more > 0 else sentences, kind
 
 
