@@ -225,7 +225,7 @@ _NAMES = ("text", "content", "value", "output_text", "parts")
 """Under which parts hold their text, beside the name of their type."""
 
 _THOUGHT = re.compile("think|thought|reason")
-_NO_TEXT = re.compile("image|audio|video|file|document|tool|function")
+_NO_TEXT = re.compile("image|audio|video|file|document|tool|function|citation|reference|source")
 
 
 def text_of(content: Any) -> tuple[str, list[Any]]:

@@ -146,9 +146,16 @@ def test_thoughts_among_parts_are_no_text(thought, ask):
     assert (done.text, done.reasoning) == ("Paris.", "Hm.")
 
 
-def test_part_without_text_is_left_out_beside_texts(ask):
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    done = completion(ask(chat({"content": ["Paris.", image]}))[0])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+        {"type": "citation", "text": "Paris, capital of France"},
+        {"type": "reference", "reference_ids": [1]},
+    ],
+)
+def test_part_that_is_no_text_is_left_out_beside_texts(part, ask):
+    done = completion(ask(chat({"content": ["Paris.", part]}))[0])
     assert (done.text, done.left_out) == ("Paris.", ("content",))
 
 
