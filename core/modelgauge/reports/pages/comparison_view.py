@@ -257,10 +257,10 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
                 "sides": list(_sides([*of_test.values()], comparison.baseline.label, numbers)),
                 "before": json_numbers(pair.before.values[row.measurement].tolist()),
                 "after": json_numbers(pair.after.values[row.measurement].tolist()),
-                "unmeasured": [
-                    side.unmeasured(row.measurement).tolist() for side in (pair.before, pair.after)
-                ],
             }
+            if pair.unmeasured(row.measurement).any():
+                lacking = [side.unmeasured(row.measurement) for side in (pair.before, pair.after)]
+                data["unmeasured"] = [places.tolist() for places in lacking]
             yield f"compare-{place}", packed(data)
 
 

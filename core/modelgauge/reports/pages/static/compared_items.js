@@ -9,7 +9,7 @@ function gainsOf({ before, after, sign }) {
 }
 
 // What became of each pair of items: one that a run scored without the measurement did not fail.
-function outcomesOf({ unmeasured, ...values }) {
+function outcomesOf({ unmeasured = [], ...values }) {
   return gainsOf(values).map((gain, pair) => {
     if (gain !== null) return gain > 0 ? "won" : gain < 0 ? "lost" : "equal";
     return unmeasured.some((side) => side[pair]) ? UNMEASURED : "failed";
@@ -58,7 +58,7 @@ async function comparedItems(number, data) {
   const outcomes = pairs.map((pair) => everyOutcome[pair]);
   const value = (side, pair) => {
     const found = [data.before, data.after][side][pair];
-    return found == null ? (data.unmeasured[side][pair] ? UNMEASURED : "failed") : amount(found);
+    return found == null ? (data.unmeasured?.[side][pair] ? UNMEASURED : "failed") : amount(found);
   };
   const change = (place) => {
     const [before, after] = [0, 1].map((side) => value(side, pairs[place]));
