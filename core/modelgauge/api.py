@@ -135,6 +135,16 @@ class Runner:
             progress=self.options.progress,
         )
 
+    def use_dependencies(self, data_dir: Path) -> None:
+        """Use the external data of another data folder, and keep what is fetched there.
+
+        Files of the runner's own folder are used too, where their content has the version that is wanted.
+        """
+        self._store.elsewhere, self._store.directory = (
+            self._store.directory,
+            data_dir.absolute() / "dependencies",
+        )
+
     def resolver(self) -> Resolver:
         """Return an object that turns the names of one run into objects."""
         return Resolver(self.plugins, self.secrets, self._store)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from modelgauge.bundles.cache_rows import CachePlace, keys_in, write_rows
+from modelgauge.bundles.data_files import DataFiles
 from modelgauge.bundles.manifest import (
     ROWS,
     SIGNED_BY,
@@ -54,6 +55,7 @@ def bundle(
     cache: str | None = None,
     key: Path | None = None,
     redact: bool = False,
+    with_data: bool = False,
 ) -> BundleManifest:
     """Write runs and the cache rows that they used into one file; the same runs give the same bytes.
 
@@ -65,6 +67,7 @@ def bundle(
         cache: the user's cache, where that is not in a data folder: a folder, or a URL.
         key: signs it, by `ssh-keygen`; None for an unsigned bundle.
         redact: whether prompts, answers, contexts, annotations and the messages of errors are left out, and the rows.
+        with_data: whether external data is taken along, as far as its license is declared.
 
     Raises:
         BundleError: a run is going on, two have one id, or a secret stands in one of the files.
@@ -76,8 +79,11 @@ def bundle(
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         folder = Path(scratch)
         made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))
+        data = DataFiles(folder, data_dir)
         for run in sorted(runs, key=lambda run: run.run_id):
             made.add(run)
+            if with_data:
+                data.add(run, made.owner_of(run), made.data[run.run_id])
         rows = RowCounts()
         if not redact:
             rows = write_rows(folder / ROWS, made.keys, redactor)
@@ -87,6 +93,7 @@ def bundle(
             data=made.data,
             redacted=redact,
             cache_rows=rows,
+            data_left_out=data.left_out,
             files={name: describe(folder / name) for name in names},
         )
         (folder / BUNDLE).write_text(manifest.text(), encoding="ascii", newline="\n")
@@ -145,6 +152,11 @@ class _Contents:
         versions = manifest.get("dependency_versions")
         found = versions if isinstance(versions, Mapping) else {}
         self.data[run.run_id] = {str(name): str(version) for name, version in found.items()}
+
+    @staticmethod
+    def owner_of(run: RunFolder) -> str:
+        """The name of a run's test without options, which owns its data."""
+        return str(run.read_manifest().get("test_uid")).partition("?")[0]
 
     def _lines(self, run: RunFolder) -> Iterator[str]:
         """The lines of a journal as the bundle has them; the keys in them are noted."""

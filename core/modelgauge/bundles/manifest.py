@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from modelgauge.bundles.data_files import is_data_file
 from modelgauge.data.base import Count, Frozen
 from modelgauge.engine.run_files.folder import BUNDLE, MANIFEST, RUN_FILES, RUNS, read_json
 from modelgauge.engine.run_files.ids import why_no_run_id
@@ -57,6 +58,7 @@ class BundleManifest(Frozen):
         data: the versions (SHA-256) of each run's data, by the names that its test gives them.
         redacted: whether texts were left out.
         cache_rows: counts.
+        data_left_out: why data that was to be taken along is not in the bundle, by `TEST:KEY`.
         files: by their paths in the bundle.
     """
 
@@ -65,6 +67,9 @@ class BundleManifest(Frozen):
     data: dict[str, dict[str, str]]
     redacted: bool = False
     cache_rows: RowCounts = RowCounts()
+    data_left_out: Annotated[dict[str, str], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
     files: dict[str, BundledFile]
 
     def text(self) -> str:
@@ -126,6 +131,7 @@ def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
             yield f"the id of a run, {run!r}, {why}"
     held = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     allowed = {f"{RUNS}/{run}/{file}" for run in manifest.runs for file in RUN_FILES} | {ROWS}
+    allowed |= {name for name in manifest.files if is_data_file(name)}
     for name in sorted(held - manifest.files.keys() - {BUNDLE, SIGNED_BY}):
         yield f"{name!r} is not in the manifest"
     for name in sorted(manifest.files.keys() - allowed):

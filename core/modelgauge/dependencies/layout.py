@@ -19,7 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from modelgauge.data.base import Frozen
 from modelgauge.dependencies.safety import file_name, folder_name
@@ -46,6 +48,7 @@ class Manifest(Frozen):
         content: content hash of what came out.
         size: bytes of what came out.
         name: of the file in `data/`; None for a tree.
+        license: under which the data may be passed on; None if its declaration says none.
     """
 
     schema_version: Literal[1] = 1
@@ -57,6 +60,7 @@ class Manifest(Frozen):
     content: str
     size: int
     name: str | None
+    license: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
 
     def write(self, path: Path) -> None:
         """Write the manifest to disk before anything else happens."""
@@ -135,7 +139,8 @@ class DependencyVersions:
                     fix="Delete that folder and run the command again.",
                 ) from error
             earlier = [source for source in winner.manifest.sources if source not in manifest.sources]
-            manifest = winner.manifest.replaced(sources=(*earlier, *manifest.sources))
+            sources = (*earlier, *manifest.sources)
+            manifest = winner.manifest.replaced(sources=sources, license=manifest.license)
             manifest.write(whole / _MANIFEST)
             (whole / _MANIFEST).replace(target / _MANIFEST)
         _sync_folder(self.folder)

@@ -54,7 +54,7 @@ class ResolvedDependency:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A declaration, who made it, and the version that the user pinned.
+    """A declaration, who made it, the version that the user pinned, and where else versions lie.
 
     Raises:
         DefinitionError: what is declared is no `ExternalData`.
@@ -64,6 +64,7 @@ class Request:
     place: DependencyVersions
     data: ExternalData
     pin: str | None
+    elsewhere: DependencyVersions | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, ExternalData):
@@ -92,7 +93,14 @@ class Request:
         """The stored version that answers this request; its content is not verified yet."""
         steps = self.data.steps()
         wanted = self.data.sha256 or self.pin
-        return self.place.version(wanted, steps) if wanted else self.place.newest(self.data.source, steps)
+        if not wanted:
+            return self.place.newest(self.data.source, steps)
+        found = self.place.version(wanted, steps)
+        if found is None and self.elsewhere is not None and not steps:
+            found = self.elsewhere.version(wanted, steps)
+            if found is not None and found.manifest.content != wanted:
+                return None  # somebody else wrote its manifest
+        return found
 
     def check_pin_against_declaration(self) -> None:
         """Refuse a pin that no data could meet together with the declared checksum."""
@@ -155,7 +163,8 @@ class Request:
         test, key = shlex.quote(self.place.owner), shlex.quote(self.place.key)
         return (
             f"Get it from {self.data.source} and put it at {self.drop}, "
-            f"or run `modelgauge dependencies add --test {test} {key} FILE`."
+            f"or run `modelgauge dependencies add --test {test} {key} FILE`, "
+            f"or give it for this command alone: `--dependency {shlex.quote(f'{self.place.key}=FILE')}`."
         )
 
 
@@ -201,6 +210,7 @@ def _take_in(
             content=content_digest(path) if steps else version,
             size=content_size(path),
             name=None if steps.unpack else path.name,
+            license=request.data.license,
         )
         return request.place.publish(whole, manifest, steps)
 

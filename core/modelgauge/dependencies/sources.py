@@ -39,6 +39,8 @@ class ExternalData(ABC):
             `pip install "modelgauge-framework[zstd]"`.
         unpack: what kind of archive it is, once decompressed; a compressed tar needs no `decompress`.
         limits: bounds on the unpacked data.
+        license: under which the data may be passed on, such as "MIT" (an SPDX identifier); `bundle --with-data` takes
+            along only data that has one.
         when_used: fetch the data when `make_test_items` first reads its path, not before the run: for data that not
             all variants of a test need.
 
@@ -50,6 +52,7 @@ class ExternalData(ABC):
     decompress: Compression | None = None
     unpack: Archive | None = None
     limits: UnpackLimits = UnpackLimits()
+    license: str | None = None
     when_used: bool = False
 
     def __init__(
@@ -59,12 +62,15 @@ class ExternalData(ABC):
         decompress: Literal["gzip", "zstd"] | None = None,
         unpack: Literal["tar", "zip"] | None = None,
         limits: UnpackLimits | None = None,
+        license: str | None = None,  # noqa: A002  the name of the field everywhere
         when_used: bool = False,
     ) -> None:
         self.sha256 = sha256.lower() if isinstance(sha256, str) else sha256
         self.decompress = decompress
         self.unpack = unpack
         self.limits = limits or UnpackLimits()
+        if license is not None:
+            self.license = license
         if when_used:
             self.when_used = True
         self.validate()
@@ -128,7 +134,7 @@ class ExternalData(ABC):
         plain = {
             name: value
             for name, value in vars(self).items()
-            if isinstance(value, _PLAIN) and name != "when_used"
+            if isinstance(value, _PLAIN) and name not in ("license", "when_used")
         }
         arguments = ", ".join(f"{name}={value!r}" for name, value in plain.items())
         return f"{type(self).__name__}({arguments})"

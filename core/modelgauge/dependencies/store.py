@@ -40,6 +40,7 @@ class DependencyStore:
             that they need it.
         pins: versions that the data must have, by key or by `OWNER:KEY`.
         progress: show a progress bar on stderr for each fetch, where that is a terminal.
+        elsewhere: a folder like `directory`, in which files of a wanted version are looked for too.
 
     Raises:
         InvalidOptionError: a pin is not a version.
@@ -53,7 +54,9 @@ class DependencyStore:
         overrides: Mapping[str, Path] | None = None,
         pins: Mapping[str, str] | None = None,
         progress: bool = False,
+        elsewhere: Path | None = None,
     ) -> None:
+        self.elsewhere = elsewhere
         self.directory = Path(directory).absolute()
         self.offline = offline
         self._overrides = {name: Path(path).absolute() for name, path in (overrides or {}).items()}
@@ -197,7 +200,8 @@ class DependencyStore:
 
     def _request(self, owner: str, key: str, data: ExternalData) -> Request:
         pin = self._pins.get(f"{owner}:{key}", self._pins.get(key))
-        return Request(DependencyVersions(self.directory, owner, key), data, pin)
+        elsewhere = None if self.elsewhere is None else DependencyVersions(self.elsewhere, owner, key)
+        return Request(DependencyVersions(self.directory, owner, key), data, pin, elsewhere)
 
     def _override(self, owner: str, key: str) -> Path | None:
         return self._overrides.get(f"{owner}:{key}", self._overrides.get(key))

@@ -238,13 +238,16 @@ class OriginalRun:
         elif given.get("cache") is None:
             given.pop("cache", None)
             default |= self.cache(settings)
-        return Runner(
+        runner = Runner(
             self._data_dir(settings, data_dir),
             settings=settings,
             dependency_versions=self.pins if pinned else None,
             inputs=None if goldens is None else goldens.inputs(),
             **{**default, **given, **fixed},
         )
+        if self.folder.is_bundled():
+            runner.use_dependencies(settings.data_dir if data_dir is None else Path(data_dir))
+        return runner
 
     def cache(self, settings: Settings) -> dict[str, str | None]:
         """The option `cache` of the run, where it is the user's own; none if its manifest does not say it.

@@ -50,30 +50,50 @@ allowed_signers_option = click.option(
 @click.option(
     "--redact", is_flag=True, help="Leave out prompts, answers, contexts, annotations and the cache rows."
 )
+@click.option(
+    "--with-data",
+    is_flag=True,
+    help="Take along the external data of the tests, as far as its declaration names a license.",
+)
 @data_dir_option
 @cache_option
 @shared_options
-def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool) -> None:
+def bundle(
+    app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool, with_data: bool
+) -> None:
     """Write runs into one file for other people, with the cached answers that they used.
 
     RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
     unbundle` unpacks the file, `modelgauge check` checks it. Its manifest has the SHA-256 of all files; --sign proves
-    who made it. A run that holds a known secret is refused, and cache rows that hold a secret are left out.
+    who made it. A run that holds a known secret is refused, and cache rows that hold a secret are left out. Others have
+    the external data of a test already, fetch it, or give it with --dependency; or it comes along, with --with-data.
 
     \b
     Examples:
       modelgauge bundle latest -o run.mgb
+      modelgauge bundle latest -o run.mgb --with-data
       modelgauge bundle 20260131-120000-a1b2c3 -o run.mgb --sign ~/.ssh/id_ed25519
     """
     from modelgauge.bundles.bundling import bundle as made_bundle
     from modelgauge.bundles.signing import UNSIGNED
     from modelgauge.runs.naming import find_each
 
+    if redact and with_data:
+        raise click.UsageError(
+            "--redact leaves out the texts that --with-data takes along: give one of them."
+        )
     found = find_each(app.settings.data_dir, runs)
     kept = OutputFile(output, app.settings.data_dir, "--output")
     settings, secrets = app.settings, _all_secrets(app)
     made = made_bundle(
-        found, settings.data_dir, kept.path, secrets, cache=settings.cache, key=key, redact=redact
+        found,
+        settings.data_dir,
+        kept.path,
+        secrets,
+        cache=settings.cache,
+        key=key,
+        redact=redact,
+        with_data=with_data,
     )
     size = output.stat().st_size
     if app.as_json:
@@ -87,6 +107,8 @@ def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, 
         app.note(f"{counted(rows.missing, 'row')} that the runs used are not in the cache any more.")
     if rows.secret:
         app.note(f"{counted(rows.secret, 'row')} with a secret left out.")
+    for data, why in made.data_left_out.items():
+        app.note(f"Left out: the data {data}; {why}.")
     app.note(UNSIGNED if key is None else f"Signed with {key}.")
 
 
