@@ -136,10 +136,7 @@ class Runner:
         )
 
     def use_dependencies(self, data_dir: Path) -> None:
-        """Use the external data of another data folder, and keep what is fetched there.
-
-        Files of the runner's own folder are used too, where their content has the version that is wanted.
-        """
+        """Use and keep external data in another data folder; the runner's own is looked in for wanted versions."""
         self._store.elsewhere, self._store.directory = (
             self._store.directory,
             data_dir.absolute() / "dependencies",

@@ -156,6 +156,7 @@ class WebData(ExternalData):
         unpack: what kind of archive it is.
         limits: bounds on the unpacked data; `max_bytes` bounds the download too.
         download_limits: time-outs and retries.
+        license: see `ExternalData`.
         when_used: see `ExternalData`.
 
     Raises:
@@ -171,10 +172,16 @@ class WebData(ExternalData):
         *,
         limits: UnpackLimits | None = None,
         download_limits: DownloadLimits | None = None,
+        license: str | None = None,  # noqa: A002  as above
         when_used: bool = False,
     ) -> None:
         super().__init__(
-            sha256=sha256, decompress=decompress, unpack=unpack, limits=limits, when_used=when_used
+            sha256=sha256,
+            decompress=decompress,
+            unpack=unpack,
+            limits=limits,
+            license=license,
+            when_used=when_used,
         )
         self.url = _checked_url(url)
         self.download_limits = download_limits or DownloadLimits()
