@@ -32,6 +32,9 @@ from modelgauge.stats.comparisons.paired import (
 )
 from modelgauge.stats.intervals import CONFIDENCE, is_proportion, joined_clusters
 
+_LEAST_RESAMPLED = 20
+"""So many items, or clusters, can be resampled; of fewer the bootstrap makes up intervals that are too narrow."""
+
 
 class _Values(NamedTuple):
     """One measurement of two systems on the same items, and what is known of it.
@@ -235,7 +238,7 @@ def _difference(values: _Values, options: CompareOptions, confidence: float = CO
     if options.test == "wilcoxon" and values.clusters is None and _ranks_agree(values, found):
         p_value = wilcoxon_test(values.before, values.after)
         return found._replace(p_value=p_value, p_kind="wilcoxon", p_mid=None)
-    if options.test == "bootstrap":
+    if options.test == "bootstrap" and values.n_units >= _LEAST_RESAMPLED:
         drawn = bootstrap_difference(
             values.before,
             values.after,

@@ -11,7 +11,21 @@ from modelgauge.comparison.result import Interval, MacroComparison, MeasurementC
 from modelgauge.comparison.units import unit_of
 from modelgauge.data.figures import exact, figure
 from modelgauge.stats.comparisons.power import detectable_difference
+from modelgauge.stats.intervals import CONFIDENCE
 from modelgauge.wording.phrases import counted
+
+_METHODS = {
+    "permutation": "the permutation test",
+    "wilcoxon": "Wilcoxon's test",
+    "bootstrap": "the bootstrap",
+    "mcnemar_exact": "McNemar's test",
+}
+_OPPOSITES: dict[Verdict, Verdict] = {
+    "better": "worse",
+    "worse": "better",
+    "higher": "lower",
+    "lower": "higher",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,8 @@ class FamilyVerdicts:
         sentences = [
             self._sentence(row, verdict),
             _of_few_items(row),
-            "" if self.in_short else self._of_missing_items(row, verdict),
+            self._of_level(row),
+            *((_of_unpaired_items(row), self._of_missing_items(row, verdict)) if not self.in_short else ()),
         ]
         return row.replaced(
             verdict=verdict,
@@ -49,7 +64,8 @@ class FamilyVerdicts:
         verdict, amounts = self._finding(mean) or "cannot_tell", _Amounts(mean)
         average = f"on average over {len(mean.tests):,} tests"
         if verdict != "cannot_tell":
-            text = f"{self._size_found(mean, verdict, amounts)}, {average}.{self._without_adjustment(mean)}"
+            text = f"{self._size_found(mean, verdict, amounts)}, {average}."
+            text += self._of_interval_with_0(mean) + self._without_adjustment(mean)
         else:
             text = f"{self._whether(mean)}, {average}"
             if mean.stderr is None:
@@ -59,10 +75,12 @@ class FamilyVerdicts:
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
                 text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
-        return mean.replaced(verdict=verdict, verdict_text=text)
+        return mean.replaced(
+            verdict=verdict, verdict_text=" ".join(filter(None, [text, self._of_level(mean)]))
+        )
 
     def _of_missing_items(self, row: MeasurementComparison, verdict: Verdict) -> str:
-        text = missing_items_text(row)
+        text = missing_items_text(row, found=verdict)
         if verdict != "worse" and may_be_worse(row, self.alpha, self.family):
             text += f" At worst, {row.candidate} is significantly worse."
         return text
@@ -102,7 +120,7 @@ class FamilyVerdicts:
         sentence = f"{self._size_found(row, verdict, amounts)}."
         if margin is not None and margin.equivalent:
             sentence += f" That is less than the margin of {amounts.in_full(margin.margin)}."
-        return sentence + self._without_adjustment(row)
+        return sentence + self._of_interval_with_0(row) + self._without_adjustment(row)
 
     def _size_found(
         self, row: MeasurementComparison | MacroComparison, verdict: Verdict, amounts: "_Amounts"
@@ -139,6 +157,22 @@ class FamilyVerdicts:
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
         return (
             f"{sentence}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
+        )
+
+    def _of_interval_with_0(self, row: MeasurementComparison | MacroComparison) -> str:
+        """Say that the interval of a finding includes no difference: another method tested it, or another level."""
+        if row.interval is None or not row.interval[0] <= 0 <= row.interval[1] or row.p_adjusted is None:
+            return ""
+        kind = getattr(row, "p_kind", None)
+        by = f" by {_METHODS[kind]}" if kind in _METHODS else ""
+        return f" The interval includes no difference; the finding rests on p, which is {_p(row.p_adjusted)}{by}."
+
+    def _of_level(self, row: MeasurementComparison | MacroComparison) -> str:
+        """Say what level findings have and what the interval has, unless they belong together."""
+        if row.interval is None or math.isclose(self.alpha, 1 - CONFIDENCE):
+            return ""
+        return (
+            f"A finding is a p below {self.alpha:g}; the interval has a confidence of {100 * CONFIDENCE:g} %."
         )
 
     def _without_adjustment(self, row: MeasurementComparison | MacroComparison) -> str:
@@ -205,10 +239,17 @@ def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
         sentence = "there is one item only"
     elif row.n_clusters == 1:
         sentence = "all items belong together, like one item"
+    failed = f"the {row.n_failed:,} that failed" if row.n_failed > 1 else "the one that failed"
     if row.interval is None:
         return f"{sentence}, which does not say how much others vary"
-    low, high = row.interval
-    return f"{sentence}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
+    if row.n_failed and row.bounds is None:
+        return f"{sentence}; with {failed} the difference may be anything"
+    ends = row.bounds_interval or row.bounds if row.n_failed else row.interval
+    low, high = ends or row.interval
+    those = f"with {failed} " if row.n_failed else ""
+    return (
+        f"{sentence}; {those}the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
+    )
 
 
 def _of_few_items(row: MeasurementComparison) -> str:
@@ -224,8 +265,13 @@ def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:
     return row.p_if_worst is not None and row.p_if_worst * max(1, family) < alpha
 
 
-def missing_items_text(row: MeasurementComparison) -> str:
-    """Say what the missing items could change about a difference; empty if none is missing."""
+def missing_items_text(row: MeasurementComparison, *, found: Verdict = "cannot_tell") -> str:
+    """Say what the missing items could change about a difference; empty if none is missing.
+
+    Args:
+        row: the comparison.
+        found: its verdict, in whose terms a difference that was found is given: as a positive number.
+    """
     if not row.n_failed:
         return ""
     every = row.n_paired + row.n_failed
@@ -234,7 +280,27 @@ def missing_items_text(row: MeasurementComparison) -> str:
     if row.bounds is None:
         return f"{sentence}."
     amounts, (low, high) = _Amounts(row), row.bounds
+    opposite = _OPPOSITES.get(found)
+    if opposite is not None and (row.difference or 0.0) < 0:
+        low, high = -high, -low
+    if opposite is not None and low < 0:
+        if high <= 0:
+            return (
+                f"{sentence}; with {them} it is {opposite} by {amounts.number(-high)} to {amounts.of(-low)}."
+            )
+        ends = f"{opposite} by {amounts.of(-low)} and {found} by {amounts.of(high)}"
+        return f"{sentence}; with {them} it is between {ends}."
     return f"{sentence}; with {them} the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
+
+
+def _of_unpaired_items(row: MeasurementComparison) -> str:
+    """Say that runs have items which are not compared; empty if all are."""
+    alone = row.n_only_baseline + row.n_only_candidate
+    both = row.n_paired + row.n_failed
+    if not alone:
+        return ""
+    are = "is" if both == 1 else "are"
+    return f"Only {both:,} of {counted(both + alone, 'item')} {are} in both runs; this says nothing of the others."
 
 
 def _p(value: float) -> str:
