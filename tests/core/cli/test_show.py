@@ -47,6 +47,24 @@ def test_an_item_is_shown_with_all_that_is_known_of_it(run, here):
     ]
 
 
+def test_fields_that_are_not_understood_are_shown_with_the_item(run, here):
+    own = """
+class Odd(Echo):
+    def translate_response(self, request, response):
+        return SUTResponse([SUTCompletion(response, left_out=["usage.cost", "logprobs"])])
+
+
+@hookimpl
+def modelgauge_register_suts(register):
+    register("odd", Odd, "yes")
+"""
+    source = "from modelgauge import SUTCompletion, SUTResponse, hookimpl\nfrom plugin import Echo\n" + own
+    (here / "odd.py").write_text(source, encoding="utf-8")
+    run("run-test", "--plugin", "odd.py", "--sut", "odd", "--test", "numbers", "-m", "1")
+    (row,) = run("runs", "--json").json["runs"]
+    assert "\n    yes\n  not understood: usage.cost, logprobs\n" in run("show", row["run_id"], "--items").out
+
+
 RIGHT_ANSWERS = (
     *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
     *("answer", "answers", "label", "gold", "solution"),

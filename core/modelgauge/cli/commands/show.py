@@ -200,6 +200,8 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
                 yield f"  reasoning\n{indented(completion.reasoning, '    ')}"
             blocked = ", blocked by the service" if completion.blocked else ""
             yield f"  completion{blocked}\n{indented(completion.text, '    ')}"
+            if completion.left_out:
+                yield f"  not understood: {', '.join(completion.left_out)}"
             metadata = {name: value for name, value in completion.metadata.items() if name != TRACE}
             if completion.blocked and metadata:
                 yield f"  metadata\n{indented(shown(metadata))}"
