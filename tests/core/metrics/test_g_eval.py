@@ -370,10 +370,16 @@ def test_a_grade_is_weighted_by_the_probabilities_of_the_grades():
     )
 
 
+@pytest.mark.parametrize("before", ['{"score": "', "{'score': ", '{"Score": '])
+def test_grade_in_another_notation_is_weighted_too(before):
+    assert weighted_score(completion(before, GRADES, "}"), 8) == pytest.approx(WEIGHTED)
+
+
 @pytest.mark.parametrize(
     ("positions", "said"),
     [
         ((), 8),
+        (('{"score": ', {"7": 1.0}, ".", "5", "}"), 7.5),
         (("It", " is", GRADES), 8),
         (('{"score": ', {"7": 1.0}), 8),
         (('{"score": ', {"1": 0.9, "8": 0.1}, {"0": 1.0}), 1),
