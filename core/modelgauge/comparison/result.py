@@ -198,6 +198,13 @@ class MeasurementComparison(Frozen):
     verdict: Verdict
     verdict_text: Text
 
+    @property
+    def worst_to_best(self) -> Interval | None:
+        """The bounds, the worst for the candidate first."""
+        if self.bounds is None or self.direction != "lower":
+            return self.bounds
+        return self.bounds[1], self.bounds[0]
+
 
 class MacroComparison(Frozen):
     """The mean over tests of the differences of a measurement that they have in common.

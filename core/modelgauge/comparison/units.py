@@ -32,7 +32,7 @@ class Unit(NamedTuple):
         """The ends of an interval of differences."""
         if ends is None:
             return ""
-        return " to ".join(self.signed(end, error or ends[1] - ends[0]) for end in ends)
+        return " to ".join(self.signed(end, error or abs(ends[1] - ends[0])) for end in ends)
 
 
 def unit_of(value_range: Interval | None) -> Unit:

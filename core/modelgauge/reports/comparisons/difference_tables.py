@@ -171,7 +171,9 @@ def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> It
             _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
             head: values_text(row, arrow),
             "won/lost/equal": f"{row.wins:,}/{row.losses:,}/{row.ties:,}",
-            "worst to best": unit_of(row.value_range).between(row.bounds, row.stderr) if missing else "",
+            "worst to best": unit_of(row.value_range).between(row.worst_to_best, row.stderr)
+            if missing
+            else "",
         },
     )
     for group in row.groups:

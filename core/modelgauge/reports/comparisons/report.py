@@ -167,7 +167,10 @@ def _precision(row: MeasurementComparison, alpha: float) -> Facts:
         )
         yield (
             "bounds",
-            f"{unit.counted(unit.between(row.bounds, row.stderr))} if all missing items were worst or best{around}",
+            (
+                f"{unit.counted(unit.between(row.worst_to_best, row.stderr))} if all missing items were worst or best"
+                f"{around}"
+            ),
         )
     if row.stderr is not None and row.stderr_unpaired is not None:
         error, apart = (
@@ -202,7 +205,8 @@ def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
     interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
     p_values = {"not worse": found.p_not_worse, "no larger difference": found.p_equivalent}
     shown = [f"{what} {p_phrase(p, alpha)}" for what, p in p_values.items() if p is not None]
-    return "; ".join([margin, *([interval] if found.interval else []), *shown])
+    missing = ["with missing items at their worst"] if row.n_failed else []
+    return "; ".join([margin, *([interval] if found.interval else []), *shown, *missing])
 
 
 def differing(comparison: Comparison) -> list[str]:

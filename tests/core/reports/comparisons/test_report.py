@@ -45,6 +45,16 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
     ]
 
 
+def test_worst_stands_first_where_lower_is_better():
+    lower = row(direction="lower", bounds=(-0.02, 0.048))
+    assert "bounds   +4.8 to -2.0 points if all missing items were worst or best" in render(
+        comparison(lower), Style()
+    )
+    several = render(comparison(lower, row(measurement="other")), Style(width=160))
+    assert "+4.8 to -2.0" in several
+    assert "+3.8 to +4.8" in several
+
+
 def test_margins_repeats_and_clusters_are_said_of_one_comparison():
     margin = MarginTest(
         margin=0.01, interval=(-0.004, 0.008), p_equivalent=0.03, p_not_worse=0.002, not_worse=True
