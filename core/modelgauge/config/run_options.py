@@ -106,6 +106,7 @@ class RunOptions:
         progress: Show a progress bar.
         redactor: Knows the secrets that must not be written anywhere.
         first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
+        retry_failed: Ask the failed items of the run again; answers of the cache that cannot be used are replaced.
 
     Raises:
         InvalidOptionError: an option cannot have the given value.
@@ -144,6 +145,7 @@ class RunOptions:
     progress: bool = option(False, "process", YES_NO)
     redactor: Redactor = field(default_factory=Redactor)
     first_patience: float = 30
+    retry_failed: bool = False
 
     def __post_init__(self) -> None:
         check_options(self)

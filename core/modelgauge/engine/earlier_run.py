@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
@@ -15,7 +14,6 @@ from modelgauge.data.item_records import (
     RepeatFailure,
     TestItemExceptionRecord,
     TestItemRecord,
-    item_from_json,
 )
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
@@ -26,75 +24,17 @@ from modelgauge.engine.calls.ask_sut import Asked
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
+from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
-from modelgauge.engine.run_files.journal import without_contexts
-from modelgauge.engine.run_files.lines import counted_lines, unreadable
+from modelgauge.engine.run_files.journal import line_of, without_contexts
+from modelgauge.engine.run_files.lines import unreadable
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
-from modelgauge.files.regular import check_regular, opened
+from modelgauge.files.regular import check_regular
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:  # it needs numpy, which costs a worker a fifth of its start
     from modelgauge.engine.items.scored_items import JournalIndex
-
-
-class RecordedItems:
-    """The items of a journal, found by the digests of their ids; memory holds their places only.
-
-    Args:
-        path: of the journal.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._places: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def read(self, each: Callable[[ItemRecord], object] = lambda _: None) -> None:
-        """Read the journal once, and hand on each record.
-
-        Raises:
-            RecordError: a line is damaged, or two are of one item; the message names file and line.
-        """
-        for number, offset, line in counted_lines(self.path):
-            where = f"{self.path}, line {number}"
-            record = item_from_json(line, where)
-            key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
-            if key in self._places:
-                raise RecordError(
-                    f"{where}: item '{record.test_item.id}' stands in the journal twice.",
-                    fix="Remove one of the two lines.",
-                )
-            self._places[key] = offset
-            each(record)
-
-    def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
-        """The items that a test makes now, each with the place of its line; None if there is none.
-
-        Raises:
-            RecordError: at the end, where the test does not make an item of the journal any more.
-        """
-        left = set(self._places)
-        for item in items:
-            key = _key(hex_digest(str(item.item.id)))
-            left.discard(key)
-            yield item, self._places.get(key)
-        if left:
-            record = self.record(self.line(self._places[left.pop()]))
-            raise RecordError(
-                f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
-                fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
-            )
-
-    def line(self, place: int) -> bytes:
-        with opened(self.path) as file:
-            file.seek(place)
-            return file.readline()
-
-    def record(self, line: bytes) -> ItemRecord:
-        return item_from_json(line, str(self.path))
 
 
 @dataclass(slots=True)
@@ -108,6 +48,11 @@ class EarlierSessions:
         manifest: of the run; empty for a new run.
         totals: what the earlier sessions used; None if nobody kept count.
         concurrency: how the limits changed in the earlier sessions, as far as they ended.
+        retry_failed: whether failed items are asked again.
+
+    Attributes:
+        retried: the failed items that are asked again and have no new line yet: by their indexes, the places of their
+            lines and the indexes in these.
     """
 
     folder: RunFolder
@@ -116,13 +61,18 @@ class EarlierSessions:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     totals: Totals | None = None
     concurrency: Mapping[str, tuple[ConcurrencyChange, ...]] = field(default_factory=dict)
+    retry_failed: bool = False
     recorded: RecordedItems = field(init=False)
+    retried: dict[int, tuple[int, int]] = field(init=False, default_factory=dict)
+    _begun: set[int] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        self.recorded = RecordedItems(self.folder.journal)
+        self.recorded = RecordedItems(self.folder.journal, retry_failed=self.retry_failed)
 
     @classmethod
-    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "EarlierSessions":
+    def of(
+        cls, folder: RunFolder, redact: Callable[[str], str], *, retry_failed: bool = False
+    ) -> "EarlierSessions":
         """Read the files of a run, apart from its items.
 
         Raises:
@@ -136,7 +86,15 @@ class EarlierSessions:
         has_record = (folder.path / RECORD).exists()
         concurrency = folder.read_record().concurrency if has_record else {}
         manifest = folder.read_manifest()
-        return cls(folder, redact, _began(manifest, folder), manifest, read_totals(folder), concurrency)
+        return cls(
+            folder,
+            redact,
+            _began(manifest, folder),
+            manifest,
+            read_totals(folder),
+            concurrency,
+            retry_failed=retry_failed,
+        )
 
     def notes(self) -> Iterator[str]:
         """What a reader of the record should know of the earlier sessions."""
@@ -188,18 +146,46 @@ class EarlierSessions:
         with _explaining_items(str(self.manifest.get("test_uid")), self.folder.run_id):
             for item, place in self.recorded.matched(make()):
                 number += 1
-                if place is None:
+                at = self.recorded.failed_place(item.item) if place is None else place
+                if at is None:
                     continue
-                record = self.recorded.record(self.recorded.line(place))
+                record = self.recorded.record(self.recorded.line(at))
                 if not self._is_record_of(item.item, record):
                     raise RecordError(
                         f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
                         fix="Use the test and the data of that run, or start a new run: the cache pays for "
                         "what is equal.",
                     )
+                if place is None:
+                    self.retried[item.index] = at, record.index
+                    continue
                 index.note_context(item.index, item.item)
                 index.add(record, place, item.item)
+        if self.retried:  # until its items have their new lines, the run is not complete
+            self.folder.remove_record()
         return number
+
+    def begin(self, index: int, tally: Tally) -> None:
+        """Count an item that is worked on now."""
+        tally.items += 1
+        if index in self.retried:
+            self._begun.add(index)
+
+    def superseding(self, record: ItemRecord, line: bytes) -> tuple[ItemRecord, bytes]:
+        """Let the line of an item that was asked again replace the line of its failure."""
+        if record.index not in self.retried:
+            return record, line
+        _, index = self.retried[record.index]
+        return line_of(record.replaced(replaces=(index,)), record.test_item.id or "", self.redact)
+
+    def count_left(self, tally: Tally, index: "JournalIndex") -> None:
+        """Count the failed items that were to be asked again and were not reached."""
+        for begun, (place, _) in self.retried.items():
+            record = self.recorded.record(self.recorded.line(place))
+            tally.items += begun not in self._begun
+            tally.count(record)
+            index.add(record, place, record.test_item)
+        self.retried.clear()
 
     def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
         either, recorded = [item], record.test_item
@@ -379,7 +365,3 @@ def _digest(item: TestItem) -> str:
 
 def _plain(item: TestItem, redact: Callable[[str], str] = str) -> Any:
     return json.loads(redact(item.model_dump_json()))
-
-
-def _key(digest: str) -> int:
-    return int(digest[:16], 16)

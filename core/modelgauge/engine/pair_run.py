@@ -135,6 +135,7 @@ class PairRun:
         if self.remote is not None:
             self._notes += await self.remote.notes()
         await self.shared.writer.drained()
+        await in_thread(lambda: self._earlier.count_left(self.tally, self._index), "journal")
         for dead in (target.admission.dead for target in self.targets if target.admission.dead is not None):
             self._fail("run", dead)  # also where no item was left to be stopped
         result = await self._stage("aggregate", self._aggregated) or {}
@@ -250,7 +251,7 @@ class PairRun:
         index, item = numbered_item.index, numbered_item.item
         if len(self._manifest["dependency_versions"]) < len(self.work.dependency_versions):
             await self._keep_manifest()
-        self.tally.items += 1
+        self._earlier.begin(index, self.tally)
         self._index.note_context(index, item)
         if self.remote is not None:
             clean, line = await self.remote.recorded(index, item)
@@ -260,9 +261,8 @@ class PairRun:
             if self.shared.writer.is_crowded:
                 await self.shared.writer.room()
             clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
-        self.shared.writer.append(
-            journal, line, lambda offset: self._on_commit(clean, offset, numbered_item.item)
-        )
+        clean, line = self._earlier.superseding(clean, line)
+        self.shared.writer.append(journal, line, lambda offset: self._on_commit(clean, offset, item))
 
     async def _keep_manifest(self) -> dict[str, Any]:
         """Write the manifest if it says more now: the versions of data that was fetched when it was used, say."""
@@ -273,6 +273,7 @@ class PairRun:
         return manifest
 
     def _on_commit(self, record: ItemRecord, offset: int, item: TestItem) -> None:
+        self._earlier.retried.pop(record.index, None)
         self.tally.count(record)
         self._index.add(record, offset, item)
         self.shared.observers.item_finished(self.folder.run_id, record)

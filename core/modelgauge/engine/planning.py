@@ -19,10 +19,10 @@ from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
-from modelgauge.engine.earlier_run import RecordedItems
 from modelgauge.engine.items.item import checked_choice
 from modelgauge.engine.items.item_ids import DigestSet
 from modelgauge.engine.items.source import chosen
+from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
@@ -110,7 +110,8 @@ class Planner:
             for name, annotator in work.annotators.items()
         }
         counting = _Counting(work, sut, self._options, asked, judged)
-        recorded = RecordedItems(Path() if work.continues is None else work.continues.journal)
+        journal = Path() if work.continues is None else work.continues.journal
+        recorded = RecordedItems(journal, retry_failed=self._options.retry_failed)
         if work.continues is not None:
             recorded.read()
         for item, place in recorded.matched(chosen(work.test, work.dependencies, self._options).items):
@@ -233,7 +234,16 @@ class _Counting:
         """The answer to one repeat of a prompt, where all its calls are known."""
         if any(known is None for _, known in calls):
             return None
-        return joined([translated(self.sut, request, *known) for request, known in calls])
+        try:
+            answer = joined([translated(self.sut, request, *known) for request, known in calls])
+        except Exception:
+            if not self.options.retry_failed:
+                raise
+        else:
+            if not (answer.is_blocked and self.options.retry_failed):
+                return answer
+        self.asked.paid, self.asked.cached = self.asked.paid + len(calls), self.asked.cached - len(calls)
+        return None
 
     def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> None:
         test = self.work.test

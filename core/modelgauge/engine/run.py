@@ -128,7 +128,8 @@ class Run:
     def _earlier(self, continues: RunFolder | None) -> EarlierSessions:
         redact = self.options.redactor.redact_json_text
         if continues is not None:
-            return EarlierSessions.of(RunFolder(continues.path.absolute()), redact)
+            retry = self.options.retry_failed
+            return EarlierSessions.of(RunFolder(continues.path.absolute()), redact, retry_failed=retry)
         return EarlierSessions(RunFolder.create(self.options.runs), redact)
 
     @asynccontextmanager

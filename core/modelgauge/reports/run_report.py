@@ -162,7 +162,9 @@ def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[tuple[str, s
     in_vain = shown_by in ("resume", "rescore") and not record.cancelled and not higher_cap([record])
     if stopped and not in_vain and (command := run.to_go_on()) is not None:
         yield "then" if run.needs_correction else "", command
-    if shown_by in ("run-test", "rescore") and not stopped and _keeps_answers(run):
+    if shown_by in ("run-test", "resume") and not stopped and record.counts.failed:
+        yield "", f"{run.command('resume')} --retry-failed"
+    elif shown_by in ("run-test", "rescore") and not stopped and _keeps_answers(run):
         yield "", _AGAIN
 
 

@@ -301,6 +301,8 @@ def _next(runs: Sequence[RecordedRun], shown_by: str) -> Iterator[str]:
         yield f"{report} --open"
     if any(run.record.counts.failed or run.record.counts.partial for run in runs):
         yield f"{show} --failures"
+    if shown_by in ("run-test", "resume") and any(run.record.counts.failed for run in runs):
+        yield f"{resume} --retry-failed"
     stopped = [run for run in runs if run.record.ended_early]
     if shown_by == "show" and any(run.to_go_on() is not None and not run.going_on for run in stopped):
         yield f"{resume}{higher_cap(run.record for run in stopped)}"

@@ -47,9 +47,13 @@ def resume(
     judge: JudgeLike | None = None,
     dataset: str | Path | None = None,
     metrics: Sequence[str] = (),
+    retry_failed: bool = False,
     **options: Unpack[RerunOptions],
 ) -> list[TestRecord]:
     """Continue stopped runs; items with a record, failed items included, are not asked again.
+
+    With `retry_failed` failed items are asked again, those of complete runs too. An answer in the cache that cannot be
+    used (`translate_response` refuses it, or the service blocked it) is asked anew and replaced there.
 
     Concurrency, rates, time-outs, retries and caps are those of the run, unless the call sets others, which apply from
     then on. Caps are about the whole command: what its runs spent before counts.
@@ -63,6 +67,7 @@ def resume(
             `plugin_files`, `dependencies`, `dataset` and `metrics`. The error lists what is missing.
         dataset: the run's file of goldens, or another with the same content; needed as `judge` is.
         metrics: the run's, where their names have options; needed as `judge` is.
+        retry_failed: whether failed items are asked again. What was scored is not.
         options: what `Runner` takes; what the results depend on is as it was.
 
     Returns:
@@ -74,12 +79,12 @@ def resume(
     """
     names = Names(test, sut, judge, dataset, metrics)
     records: list[TestRecord] = []
-    for folder, original in _runs_of(run, data_dir, names, options):
+    for folder, original in _runs_of(run, data_dir, names, options, retry_failed=retry_failed):
         if original is None:
             records.append(folder.read_record())
         else:
             with _prepared_rest(original, names, options, data_dir, continues=folder) as prepared:
-                records.append(_run(*prepared))
+                records.append(_run(*prepared, retry_failed=retry_failed))
     return records
 
 
@@ -92,6 +97,7 @@ def plan_resume(
     judge: JudgeLike | None = None,
     dataset: str | Path | None = None,
     metrics: Sequence[str] = (),
+    retry_failed: bool = False,
     **options: Unpack[RerunOptions],
 ) -> list[Plan]:
     """Say what `resume` would take: a plan for each run that is not complete, of its items without a record.
@@ -100,9 +106,10 @@ def plan_resume(
     """
     names = Names(test, sut, judge, dataset, metrics)
     plans: list[Plan] = []
-    for folder, original in _runs_of(run, data_dir, names, options):
+    for folder, original in _runs_of(run, data_dir, names, options, retry_failed=retry_failed):
         if original is not None:
             with _prepared_rest(original, names, options, data_dir, continues=folder) as (runner, work, _):
+                runner.options = replace(runner.options, retry_failed=retry_failed)
                 plans += runner.plan_works([work])
     return plans
 
@@ -191,15 +198,25 @@ def run_part(
 
 
 def _runs_of(
-    run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any]
+    run: str | Path,
+    data_dir: str | Path | None,
+    names: Names,
+    options: Mapping[str, Any],
+    *,
+    retry_failed: bool,
 ) -> list[tuple[RunFolder, OriginalRun | None]]:
-    """The runs of a name, each with what it was, where that may be done again; None for a complete run."""
+    """The runs of a name, each with what it was, where that may be done again; None if nothing is left to do."""
     folders, names = _find(run, data_dir), names.with_options(options)
-    runs = [(folder, None if folder.is_complete() else OriginalRun(folder)) for folder in folders]
+    runs = [(folder, OriginalRun(folder) if is_left(folder, retry_failed) else None) for folder in folders]
     for _, original in runs:
         if original is not None:
             check_names(original, names, "resume")
     return runs
+
+
+def is_left(folder: RunFolder, retry_failed: bool) -> bool:
+    """Whether `resume` has anything to do for a run."""
+    return not folder.is_complete() or (retry_failed and folder.read_record().counts.failed > 0)
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
@@ -290,5 +307,6 @@ def _test(original: OriginalRun, names: Names, goldens: NamedGoldens | None, run
     return names.test or own
 
 
-def _run(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
+def _run(runner: Runner, work: Work, resolver: Resolver, *, retry_failed: bool = False) -> TestRecord:
+    runner.options = replace(runner.options, retry_failed=retry_failed)
     return blocking(lambda: runner.do([work], resolver))[0]

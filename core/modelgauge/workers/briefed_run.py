@@ -54,7 +54,7 @@ def briefed_run(brief: Brief) -> BriefedRun:
             works.append(_work(original, answers, runner, resolver))
     for original, work in zip(originals, works, strict=True):
         original.check_unchanged(work, runner.options.redactor)
-    return BriefedRun(works, runner.options)
+    return BriefedRun(works, replace(runner.options, retry_failed=brief.retry_failed))
 
 
 def _runner(brief: Brief, original: OriginalRun) -> Runner:

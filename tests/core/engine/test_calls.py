@@ -362,7 +362,7 @@ def test_a_kept_answer_that_its_class_does_not_take_any_more_says_how_it_is_aske
     assert run(make_test(2), made(Old)).counts.scored == 2
     [failure, _] = run(make_test(2), made(New)).test_item_exceptions
     assert "words: Field required" in failure.message
-    assert "raise the cache_version of 'sut'" in failure.message
+    assert "resume RUN --retry-failed" in failure.message
 
 
 @pytest.mark.parametrize("later", [False, True])

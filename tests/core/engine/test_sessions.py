@@ -361,7 +361,7 @@ def test_an_answer_that_translate_response_refuses_is_kept_and_the_error_says_so
     (failed,) = run(make_test(1), sut).test_item_exceptions
     assert failed.error_type == "ValueError"
     assert failed.message.startswith("no text in it. The answer is kept in the cache")
-    assert "cache_version of 'sut'" in failed.message
+    assert "resume RUN --retry-failed" in failed.message
     (uncached,) = run(make_test(1), sut, caching=False).test_item_exceptions
     assert uncached.message == "no text in it"
     Refusing.translate_response = Priced.translate_response

@@ -55,15 +55,21 @@ _rerun_options = together(
     names_again,
     heading="Names, for a run of somebody else",
 )
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Ask the failed items again, of a complete run too; nothing that was scored.",
+)
 @dry_run_option
 @_rerun_options
-def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
+def resume(app: App, /, *, run: str, retry_failed: bool, dry_run: bool, **given: Any) -> None:
     """Continue a run that was interrupted, stopped or killed, and show its results.
 
     RUN is the id of a run, the unique beginning of an id, `latest`, `latest~1`, or a folder. The id of an invocation
     continues each of its incomplete runs in turn. Items with a record, failed items included, are not asked again,
-    even if the run had no cache. The cache is that of the run, unless you give another. Options that change results
-    are those of the run and cannot be given.
+    even if the run had no cache; with --retry-failed, failed items are, those of complete runs too, and answers in the
+    cache that cannot be used are replaced. The cache is that of the run, unless you give another. Options that change
+    results are those of the run and cannot be given.
 
     If the run is not known to be yours (somebody sent it, another machine made it, or it was in an archive), its names
     are not used unless you repeat them: give its --sut, --judge, --dataset, --dependency, --plugin and --cache again,
@@ -78,12 +84,14 @@ def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
     Examples:
       modelgauge resume 20260131-120000-a1b2c3
       modelgauge resume run_data/runs/20260131-120000-a1b2c3 --max-calls 500
+      modelgauge resume latest --retry-failed
     """
     from modelgauge.rerun.again import plan_resume
     from modelgauge.rerun.again import resume as resumed
 
     names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
-    _run_again(app, resumed, run, given, names, plan=plan_resume if dry_run else None)
+    plan = plan_resume if dry_run else None
+    _run_again(app, resumed, run, given, names, plan=plan, retry_failed=retry_failed)
 
 
 @click.command("rescore", cls=GroupedCommand)
@@ -129,8 +137,9 @@ def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
     for name in ("delimiter", "encoding"):
         if measured.get(name) is not None:
             yield from (f"--{name}", measured[name])
-    if measured.get("ratings"):
-        yield "--ratings"
+    for flag in ("ratings", "retry_failed"):
+        if measured.get(flag):
+            yield f"--{flag.replace('_', '-')}"
 
 
 def _run_again(
@@ -158,6 +167,7 @@ def _run_again(
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
         PluginError: a local plugin of theirs does not work any more.
     """
+    from modelgauge.rerun.again import is_left
     from modelgauge.rerun.original import Names
     from modelgauge.runs.naming import find_runs, lasting_name
 
@@ -171,7 +181,8 @@ def _run_again(
         dependencies=given["dependencies"],
         plugins=app.settings.plugins,
     )
-    again = _load_plugins(app, folders, everything, verb)
+    left = [folder for folder in folders if verb != "resume" or is_left(folder, how["retry_failed"])]
+    again = _load_plugins(app, left, everything, verb)
     baseline = pop_baseline(app, given)
     if baseline is not None and not how.get("ratings"):
         test = names["test"] and app.runner().resolver().test(names["test"]).uid
@@ -208,8 +219,6 @@ def _load_plugins(app: App, folders: Sequence[RunFolder], given: Names, verb: st
     loaded["--dependency"] = [f"{key}={path}" for key, path in (given.dependencies or {}).items()]
     again: list[str] = []
     for folder in folders:
-        if verb == "resume" and folder.is_complete():  # it is only shown
-            continue
         original = OriginalRun(folder)
         check_names(original, given, verb)
         if not original.is_own:

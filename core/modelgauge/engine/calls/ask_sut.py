@@ -11,6 +11,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
+from modelgauge.engine.calls.afresh import replacing
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.retries import usage_in
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
@@ -101,7 +102,23 @@ async def _ask(
     *,
     split: Split | None = None,
 ) -> Asked:
-    """Ask a prompt by one call, with a number among those of the same request."""
+    """Send a prompt as one call. `number` tells identical requests apart."""
+    return await replacing(
+        lambda: _ask_once(target, sut, prompt, tally, number, split=split),
+        target.services.options,
+        lambda asked: asked.response.is_blocked,
+    )
+
+
+async def _ask_once(
+    target: Target,
+    sut: PromptResponseSUT[Any, Any],
+    prompt: AnyPrompt,
+    tally: CallTally,
+    number: int,
+    *,
+    split: Split | None,
+) -> Asked:
     request = target.paces.request.of(request_for, sut, prompt)
     called = await target.call(request, tally, number, split)
     try:
@@ -126,7 +143,7 @@ def note_kept_answer(target: Target, error: Exception) -> None:
         return
     note = (
         "The answer is kept in the cache: with a corrected translate_response, the same command reads it there and "
-        f"pays nothing. If the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
+        "pays nothing. If the answer itself is wrong, `modelgauge resume RUN --retry-failed` asks for another."
     )
     add_note(error, note)
 

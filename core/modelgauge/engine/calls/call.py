@@ -7,7 +7,6 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,6 @@ from modelgauge.cache.keys import Entry, Key, KeyMaker
 from modelgauge.data.annotations import CallTime
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import (
-    AppReport,
     attach_trace,
     report_of,
     trace_until,
@@ -25,11 +23,12 @@ from modelgauge.engine.bookkeeping.app_trace import (
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import entrance_of
+from modelgauge.engine.calls.afresh import asks_afresh, note_reused
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
-from modelgauge.engine.calls.services import Flight, Services
+from modelgauge.engine.calls.services import Called, Flight, Services
 from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.calls.traits import (
     JudgeSUTs,
@@ -53,29 +52,10 @@ from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
 
-_KEPT = "It was kept by an earlier run. To ask again, raise the cache_version of '%s'."
+_KEPT = "It was kept by an earlier run. To ask again: `modelgauge resume RUN --retry-failed`."
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Called:
-    """The response of a call, and where it came from.
-
-    Args:
-        response: the native response.
-        report: what an observed app reported meanwhile.
-        time: that the call took; None if nothing was sent.
-        paid: whether this run paid for it.
-        key: of the response in the cache; None if it is not kept.
-    """
-
-    response: Any
-    report: AppReport | None = None
-    time: CallTime | None = None
-    paid: bool = True
-    key: str | None = None
 
 
 class Target:
@@ -190,9 +170,9 @@ class Target:
         key = self._keys.key(request, self.services.options.first_repeat if number is None else number)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
-            if text is not None:
+            if text is not None and not (flight.is_reused and asks_afresh()):
                 tally.cached += 1
-                return self._reread(text, key)
+                return self._reread(text, key, flight)
         return await self._first(key, request, tally, split)
 
     async def _at_once(self, request: Any, tally: CallTally) -> Called:
@@ -211,7 +191,8 @@ class Target:
         called: Called | None = None
         leased: Key | None = None
         try:
-            text = await services.lookups.get(key.digest) if services.lookups else None
+            keeps = services.lookups if not asks_afresh() else None
+            text = await keeps.get(key.digest) if keeps else None
             if text is None:
                 # The key of the first completion, where each takes a call of its own.
                 first = self._keys.key(split.request, split.number) if split and self._keys else None
@@ -227,7 +208,8 @@ class Target:
                     flight = services.flights[key.digest] = Flight()
                 called.key = self._keep(key, text, tally)
             else:
-                called = self._reread(text, key)
+                flight.is_reused = True
+                called = self._reread(text, key, flight)
                 tally.cached += 1
                 self._end_flight(key)
         except BaseException as error:
@@ -285,13 +267,15 @@ class Target:
     def _end_flight(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
-    def _reread(self, text: str, key: Key) -> Called:
+    def _reread(self, text: str, key: Key, flight: Flight) -> Called:
         """A stored response. If its class does not take it any more, the error says how to ask again."""
+        if flight.is_reused:
+            note_reused(key.digest)
         plain, report = without_report(text)
         try:
             return Called(self.codec.load(plain), report, paid=False, key=key.digest)
         except InvalidResponseError as error:
-            add_note(error, _KEPT % self.owner.uid)
+            add_note(error, _KEPT)
             raise
 
     def _text_to_store(self, response: Any) -> tuple[str, Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from modelgauge.config.run_options import RunOptions
+from modelgauge.data.annotations import CallTime
+from modelgauge.engine.bookkeeping.app_trace import AppReport
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
@@ -28,9 +30,10 @@ _TOGETHER = 8  # items that go on in one turn of the loop: a few milliseconds of
 class Flight:
     """One call that others may wait for. Nothing is made for those that nobody waits for, which are nearly all."""
 
-    __slots__ = ("_error", "_over", "_text", "_traceback", "_waiting")
+    __slots__ = ("_error", "_over", "_text", "_traceback", "_waiting", "is_reused")
 
     def __init__(self) -> None:
+        self.is_reused = False  # whether the answer is one of the cache
         self._over = False
         self._text: str | None = None
         self._error: Exception | None = None
@@ -69,6 +72,25 @@ class Flight:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiting.clear()
+
+
+@dataclass(slots=True)
+class Called:
+    """The response of a call, and where it came from.
+
+    Args:
+        response: the native response.
+        report: what an observed app reported meanwhile.
+        time: that the call took; None if nothing was sent.
+        paid: whether this run paid for it.
+        key: of the response in the cache; None if it is not kept.
+    """
+
+    response: Any
+    report: AppReport | None = None
+    time: CallTime | None = None
+    paid: bool = True
+    key: str | None = None
 
 
 class AnswerTurns:

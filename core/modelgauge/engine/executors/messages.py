@@ -58,6 +58,7 @@ class Brief(Frozen):
         files: SHA-256 of the plugin files.
         path: where modules are imported from, on the same machine; None elsewhere.
         log_level: of the driver's log.
+        retry_failed: see `RunOptions`.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -71,6 +72,7 @@ class Brief(Frozen):
     files: dict[str, str] = Field(default_factory=dict)
     path: tuple[str, ...] | None = Field(None, strict=False)
     log_level: int = 30
+    retry_failed: bool = False
 
 
 def packed(kind: str, *fields: Any, body: bytes = b"") -> bytes:

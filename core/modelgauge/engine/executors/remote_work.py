@@ -125,6 +125,7 @@ def briefed(
         secrets=dict(secrets) if executor.hands_secrets else None,
         path=tuple(sys.path) if executor.hands_secrets else None,
         log_level=logging.getLogger("modelgauge").getEffectiveLevel(),
+        retry_failed=options.retry_failed,
     )
     return packed("brief", body=brief.model_dump_json().encode())
 

@@ -19,6 +19,7 @@ from modelgauge.engine.bookkeeping.failures import (
     message_of,
 )
 from modelgauge.engine.bookkeeping.tally import Tally, judge_keys
+from modelgauge.engine.calls.afresh import replacing
 from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import AnswerTurns
@@ -184,13 +185,18 @@ class ItemWorker:
             completions, cost = response.completions, cost_of_each(response.usage, len(response.completions))
             paces = target.paces
             request = paces.request.of(request_of, annotator, answered.prompt, completions[place], cost)
-            called = await target.call(request, self.tally.annotator_calls)
-            try:
-                annotation = paces.response.of(annotator.translate_response, request, called.response)
-                return check_exact(annotation, f"The annotation '{name}'"), called.key
-            except Exception as error:
-                note_kept_answer(target, error)
-                raise
+            return await replacing(lambda: self._annotation(name, request), target.services.options)
+
+    async def _annotation(self, name: str, request: Any) -> tuple[Any, str | None]:
+        target = self.annotators[name]
+        annotator: Any = target.owner
+        called = await target.call(request, self.tally.annotator_calls)
+        try:
+            annotation = target.paces.response.of(annotator.translate_response, request, called.response)
+            return check_exact(annotation, f"The annotation '{name}'"), called.key
+        except Exception as error:
+            note_kept_answer(target, error)
+            raise
 
     async def _measured_all(
         self, item: TestItem, interactions: Interactions, failed: Failed

@@ -136,6 +136,10 @@ class RunFolder:
         """Write `record.json`, without secrets that an error may have named."""
         write_atomically(self.path / RECORD, redact(record.model_dump_json(indent=2)) + "\n")
 
+    def remove_record(self) -> None:
+        """Remove `record.json`, for a run that goes on after its end."""
+        (self.path / RECORD).unlink(missing_ok=True)
+
     def read_record(self) -> TestRecord:
         """The run's record; its items are read when they are asked for.
 

@@ -1,0 +1,84 @@
+"""The items of a journal, found by their ids: which of the items that a test makes have a record."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, item_from_json
+from modelgauge.data.items import TestItem, hex_digest
+from modelgauge.engine.items.source import NumberedItem
+from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.errors import RecordError
+from modelgauge.files.regular import opened
+
+
+class RecordedItems:
+    """The items of a journal, found by the digests of their ids; memory holds their places only.
+
+    Args:
+        path: of the journal.
+        retry_failed: whether failed items are to be asked again: then they count as items without a record.
+    """
+
+    def __init__(self, path: Path, *, retry_failed: bool = False) -> None:
+        self.path = path
+        self._retry_failed = retry_failed
+        self._places: dict[int, int] = {}
+        self._failed: dict[int, int] = {}  # places of items to ask again
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def read(self, each: Callable[[ItemRecord], object] = lambda _: None) -> None:
+        """Read the journal once, and hand on each record.
+
+        Raises:
+            RecordError: a line is damaged, or two are of one item; the message names file and line.
+        """
+        for number, offset, line in counted_lines(self.path):
+            where = f"{self.path}, line {number}"
+            record = item_from_json(line, where)
+            key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
+            if key in self._places or key in self._failed:
+                raise RecordError(
+                    f"{where}: item '{record.test_item.id}' stands in the journal twice.",
+                    fix="Remove one of the two lines.",
+                )
+            if self._retry_failed and isinstance(record, TestItemExceptionRecord):
+                self._failed[key] = offset
+            else:
+                self._places[key] = offset
+                each(record)
+
+    def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
+        """The items that a test makes now, each with the place of its line; None if there is none.
+
+        Raises:
+            RecordError: at the end, where the test does not make an item of the journal any more.
+        """
+        left = {**self._places, **self._failed}
+        for item in items:
+            key = _key(hex_digest(str(item.item.id)))
+            left.pop(key, None)
+            yield item, self._places.get(key)
+        if left:
+            record = self.record(self.line(left.popitem()[1]))
+            raise RecordError(
+                f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
+                fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
+            )
+
+    def failed_place(self, item: TestItem) -> int | None:
+        """The place of the line of a failed item that is asked again; None for any other item."""
+        return self._failed.get(_key(hex_digest(str(item.id)))) if self._failed else None
+
+    def line(self, place: int) -> bytes:
+        with opened(self.path) as file:
+            file.seek(place)
+            return file.readline()
+
+    def record(self, line: bytes) -> ItemRecord:
+        return item_from_json(line, str(self.path))
+
+
+def _key(digest: str) -> int:
+    return int(digest[:16], 16)
