@@ -16,7 +16,7 @@ from modelgauge.config.settings import load_settings
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.evals import LLMTestCase, evaluate
-from modelgauge.metrics import ExactMatchMetric, Metric
+from modelgauge.metrics import Metric
 from modelgauge.rerun.again import plan_resume
 
 
@@ -235,14 +235,12 @@ class Strict(CompletionAnnotator[int]):
         return 1
 
 
-class Judged(Metric):
-    async def score(self, test_case):
-        first = await self.ask("judge", f"first {test_case.input}")
-        second = await self.ask("judge", f"second {test_case.input}")
-        return float(first.completions[0].text == second.completions[0].text == "well")
+class Failing(Metric):
+    def score(self, test_case):
+        raise ValueError("no score")
 
 
-class Unreadable(Judged):
+class Unreadable(Metric):
     async def score(self, test_case):
         answer = await self.ask("judge", test_case.input)
         if answer.completions[0].text != "well":
@@ -272,7 +270,7 @@ def test_judgement_that_cannot_be_read_is_asked_again(tmp_path, monkeypatch, kin
 
 def test_given_outputs_have_nothing_to_ask_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    case = LLMTestCase(input="a", actual_output="b", expected_output="b")
-    record = evaluate([case], [ExactMatchMetric()], data_dir=tmp_path).record
+    record = evaluate([LLMTestCase("a", "b")], [Failing()], data_dir=tmp_path).record
+    assert record.counts.failed == 1
     with pytest.raises(RecordError, match="there is nothing to resume"):
         resume(record.run_id, tmp_path, retry_failed=True)

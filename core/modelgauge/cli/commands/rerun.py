@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import (
+    CALLS,
     DATA,
     MEASURED,
     cache_option,
@@ -55,10 +56,13 @@ _rerun_options = together(
     names_again,
     heading="Names, for a run of somebody else",
 )
-@click.option(
-    "--retry-failed",
-    is_flag=True,
-    help="Ask the failed items again, of a complete run too; nothing that was scored.",
+@together(
+    click.option(
+        "--retry-failed",
+        is_flag=True,
+        help="Ask the failed items again, of a complete run too; nothing that was scored.",
+    ),
+    heading=CALLS,
 )
 @dry_run_option
 @_rerun_options
@@ -175,12 +179,8 @@ def _run_again(
     # The same runs in the command that does it once more, whatever has become the latest by then.
     name = lasting_name(run, folders)
     cache = cache_of_runs(app, folders)
-    everything = Names(
-        **names,
-        cache=cache or app.settings.cache,
-        dependencies=given["dependencies"],
-        plugins=app.settings.plugins,
-    )
+    everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
+    everything = everything._replace(cache=cache or app.settings.cache)
     left = [folder for folder in folders if verb != "resume" or is_left(folder, how["retry_failed"])]
     again = _load_plugins(app, left, everything, verb)
     baseline = pop_baseline(app, given)
