@@ -81,7 +81,7 @@ class Frozen(BaseModel):
 
     def replaced(self, **fields: Any) -> Self:
         """Return a copy with other values in some fields. The values are not checked, so they must be valid."""
-        return _with(self, fields, {*self.__pydantic_fields_set__, *fields})
+        return with_values(self, fields, {*self.__pydantic_fields_set__, *fields})
 
     if not TYPE_CHECKING:  # for which nothing can be assigned
 
@@ -137,7 +137,8 @@ _set_fields, _set_names, _set_extra, _set_private = (
 )
 
 
-def _with(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str]) -> FrozenT:
+def with_values(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str]) -> FrozenT:
+    """A copy of a value with other, valid, values in some fields."""
     made = _new(type(value))
     _set_fields(made, {**value.__dict__, **fields})
     _set_names(made, fields_set)
@@ -157,22 +158,6 @@ def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
     _set_extra(made, None)
     _set_private(made, None)
     return made
-
-
-def unshared(value: Any) -> Any:
-    """A value whose lists and mappings are its own, as deep as they go; what cannot change is not copied."""
-    kind = type(value)
-    if kind is str or value is None:
-        return value
-    if kind is list:
-        return [unshared(part) for part in value]
-    if kind is dict:
-        return {name: unshared(part) for name, part in value.items()}
-    if isinstance(value, Frozen):
-        held = value.__dict__
-        own = {name: copied for name, part in held.items() if (copied := unshared(part)) is not part}
-        return _with(value, own, value.__pydantic_fields_set__) if own else value
-    return value.model_copy(deep=True) if isinstance(value, BaseModel) else value
 
 
 class UnknownFields:

@@ -11,6 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, FiniteFlo
 from pydantic_core import PydanticCustomError
 
 from modelgauge.data.base import Frozen, Text, explain
+from modelgauge.data.copies import read_only
 from modelgauge.data.responses import Own, OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import known_names
@@ -54,7 +55,7 @@ AdditionalMetadata = Annotated[
 
 
 class _Copied(Frozen):
-    """Test cases and goldens: their lists and mappings are their own, and can be edited in place."""
+    """Test cases and goldens: their lists and mappings are their own."""
 
     what_it_is: ClassVar[str] = "test case"
 
@@ -99,6 +100,17 @@ class _Copied(Frozen):
         """
         held = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**{**held, **fields})
+
+
+class Fixed(_Copied):
+    """Test cases: their lists and mappings are read-only too."""
+
+    def model_post_init(self, _: Any, /) -> None:
+        """Make what the case holds read-only; pydantic calls this when all is checked."""
+        held = self.__dict__
+        for name, value in held.items():
+            if (kind := type(value)) is list or kind is dict:
+                held[name] = read_only(value)
 
 
 class WithMetadata:
@@ -239,7 +251,7 @@ def _warn_of_prefilled(names: Sequence[str]) -> None:
 
 
 def holds_more_than_texts(case: Frozen) -> bool:
-    """Whether a test case or golden holds anything that can be edited in place."""
+    """Whether a test case or golden holds anything but texts and numbers."""
     for value in case.__dict__.values():
         if value is not None and type(value) is not str and type(value) is not float:
             return True

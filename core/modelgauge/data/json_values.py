@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from modelgauge.data.read_only import DICTS, LISTS
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.phrases import a_class, a_thing, capitalized
 
@@ -23,6 +24,7 @@ MOST_LEVELS = 100
 _LARGEST = 10**4000  # Python reads no int of more than 4,300 digits
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _ANY_LEVEL = -10 * MOST_LEVELS  # where tags have deepened what was measured before
+_NESTED = (*LISTS, *DICTS)
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
 
 
@@ -72,7 +74,7 @@ def is_exact(value: Any, level: int = 0) -> bool:
     kind = type(value)
     if kind is str:
         return value.isascii() or _fits_utf8(value)
-    if kind is dict or kind is list:
+    if kind in _NESTED:
         return level < MOST_LEVELS and _are_exact(value, level + 1)
     if kind is float:
         return math.isfinite(value)
@@ -80,11 +82,11 @@ def is_exact(value: Any, level: int = 0) -> bool:
 
 
 def _are_exact(value: dict[Any, Any] | list[Any], level: int) -> bool:
-    if type(value) is dict:
+    if isinstance(value, dict):
         for key in value:  # loops, no generators: this runs for every context
             if type(key) is not str or not (key.isascii() or _fits_utf8(key)):
                 return False
-    parts = value.values() if type(value) is dict else value
+    parts = value.values() if isinstance(value, dict) else value
     for part in parts:  # noqa: SIM110  a loop, as above
         if not is_exact(part, level):
             return False
@@ -95,7 +97,7 @@ def inexact_parts(value: Any, path: str = "", level: int = 0) -> Iterator[str]:
     """Describe each part of a value that JSON would change or refuse; none where `is_exact`."""
     kind = type(value)
     here = path or "the value"
-    if kind is dict and level < MOST_LEVELS:
+    if kind in DICTS and level < MOST_LEVELS:
         for key, part in value.items():
             if type(key) is not str:
                 yield f"{here} has a key of type {type(key).__name__}, not str"
@@ -103,7 +105,7 @@ def inexact_parts(value: Any, path: str = "", level: int = 0) -> Iterator[str]:
                 yield f"{here} has the key {key!r}, which UTF-8 cannot hold"
             else:
                 yield from inexact_parts(part, f"{path}.{key}" if path else key, level + 1)
-    elif kind is list and level < MOST_LEVELS:
+    elif kind in LISTS and level < MOST_LEVELS:
         for index, part in enumerate(value):
             yield from inexact_parts(part, f"{path}[{index}]", level + 1)
     elif not is_exact(value, level):
@@ -118,7 +120,7 @@ def _why(value: Any) -> str:
         return f"is {value}"
     if kind is int:
         return "is an int of more than 4,000 digits"
-    return _TOO_DEEP if kind in (dict, list) else f"is {a_class(kind)}"
+    return _TOO_DEEP if kind in _NESTED else f"is {a_class(kind)}"
 
 
 def _fits_utf8(text: str) -> bool:
@@ -230,9 +232,9 @@ def plain(value: Any, other: Callable[[Any], Any] | None = None, level: int = 0)
     if other is not None and (made := other(value)) is not NotImplemented:
         return made
     inner = partial(plain, other=other, level=level + 1)
-    if kind is dict:
+    if kind in DICTS:
         return _plain_dict(value, inner)
-    if kind is list:
+    if kind in LISTS:
         return [inner(part) for part in value]
     if isinstance(value, BaseModel):
         return _plain_model(value, inner)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
 
-from modelgauge.data.base import Frozen, Text, added_later, unshared
+from modelgauge.data.base import Frozen, Text, added_later
+from modelgauge.data.copies import unshared
 from modelgauge.data.json_values import check_exact
 
 

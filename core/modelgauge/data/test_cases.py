@@ -1,7 +1,8 @@
 """What an app is tested with: goldens (inputs and references), and test cases (these with what the app did).
 
-Test cases are frozen: a record of what happened. Goldens are editable: a data set is curated. How they are
-gathered and read from files lives in `modelgauge.evals`; how they are judged, in `modelgauge.metrics`.
+Test cases are frozen, with all lists that they hold: a record of what happened. Goldens are editable: a data set is
+curated. How they are gathered and read from files lives in `modelgauge.evals`; how they are judged, in
+`modelgauge.metrics`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from modelgauge.data.case_fields import (
     Editable,
     Exchange,
     ExchangeArguments,
+    Fixed,
     Metadata,
     Ordered,
     Texts,
@@ -71,7 +73,7 @@ MultiTurnParams = TurnParams
 # --- one question, one answer ---------------------------------------------------------------------------
 
 
-class LLMTestCase(Exchange, WithMetadata):
+class LLMTestCase(Exchange, Fixed, WithMetadata):
     """One use of an app: its input, its output, and the expected output.
 
     Args:
@@ -179,7 +181,7 @@ Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_
 """At least one turn; an `LLMTestCase` among them counts as two."""
 
 
-class ConversationalTestCase(Conversation, WithMetadata):
+class ConversationalTestCase(Conversation, Fixed, WithMetadata):
     """One conversation of a user with an app.
 
     Args:

@@ -14,7 +14,7 @@ def plain_value(value: Any) -> Any:
         return value
     if _is_missing(value):
         return None
-    if type(value) in (dict, list):
+    if isinstance(value, dict | list):
         return _plain_parts(value)
     if isinstance(value, date | time):
         return value.isoformat()

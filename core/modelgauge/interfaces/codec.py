@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from modelgauge.data.base import adapter
 from modelgauge.data.json_values import inexact_parts, is_exact
+from modelgauge.data.read_only import DICTS, LISTS
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.wording.phrases import a_thing, beginning, with_article
 
@@ -155,9 +156,9 @@ def in_words(kind: Any) -> str:
 def _without_models(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
-    if type(value) is list:
+    if type(value) in LISTS:
         return [_without_models(part) for part in value]
-    if type(value) is dict:
+    if type(value) in DICTS:
         return {key: _without_models(part) for key, part in value.items()}
     return value
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from modelgauge.data.base import Frozen, unshared
+from modelgauge.data.base import Frozen
 from modelgauge.data.case_fields import holds_more_than_texts
+from modelgauge.data.copies import unshared
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion

@@ -1,5 +1,8 @@
 """Test cases and goldens: what they take, what they refuse, and how a golden becomes a test case."""
 
+import copy
+import json
+import pickle
 import warnings
 from functools import partial
 
@@ -8,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.data.case_fields import RUNTIME_FIELDS
-from modelgauge.data.json_values import check_exact
+from modelgauge.data.items import TestItem
+from modelgauge.data.json_values import canonical_json, check_exact, plain
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import (
     ConversationalGolden,
@@ -385,3 +389,96 @@ def test_calls_whose_numbers_are_equal_have_one_hash():
     calls = [ToolCall(name="look", input={"q": [one, {"b": 2}]}) for one in (1, 1.0, True)]
     assert len(set(calls)) == 1
     assert len({*calls, ToolCall(name="look", input={"q": [2, {"b": 2}]})}) == 2
+
+
+# --- read-only ------------------------------------------------------------------------------------------
+
+TOOL = ToolCall(name="search", input_parameters={"terms": ["a", {"b": 1}]}, output=["c"])
+
+
+def full_case():
+    return LLMTestCase(
+        "q",
+        "a",
+        context=["one"],
+        retrieval_context=("two",),
+        tools_called=[TOOL],
+        tags=["t"],
+        metadata={"pages": [1, {"x": 2}]},
+        custom_column_key_values={"level": [3]},
+    )
+
+
+CHANGES = [
+    lambda case: case.context.append("more"),
+    lambda case: case.retrieval_context.extend(["more"]),
+    lambda case: case.tools_called.clear(),
+    lambda case: case.tags.sort(),
+    lambda case: case.context.__setitem__(0, "other"),
+    lambda case: case.context.__delitem__(slice(None)),
+    lambda case: case.context.__iadd__(["more"]),
+    lambda case: case.metadata.update(pages=[]),
+    lambda case: case.metadata["pages"].pop(),
+    lambda case: case.metadata["pages"][1].setdefault("y", 1),
+    lambda case: case.metadata.__ior__({"y": 1}),
+    lambda case: case.custom_column_key_values["level"].insert(0, 1),
+    lambda case: case.tools_called[0].input_parameters["terms"].append("more"),
+    lambda case: case.tools_called[0].input_parameters["terms"][1].popitem(),
+    lambda case: case.tools_called[0].output.reverse(),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_case_holds_cannot_be_changed(change):
+    case = full_case()
+    for each in (case, pickle.loads(pickle.dumps(case)), copy.deepcopy(case), case.replaced(name="mine")):
+        with pytest.raises(InvalidDataError, match=r"cannot be changed\..*case\.replaced"):
+            change(each)
+    assert case == full_case()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda talk: talk.turns.append(talk.turns[0]),
+        lambda talk: talk.turns[1].retrieval_context.append("more"),
+        lambda talk: talk.turns[1].tools_called[0].input_parameters.clear(),
+    ],
+)
+def test_what_a_conversation_holds_cannot_be_changed(change):
+    turns = [Turn("user", "q"), Turn("assistant", "a", retrieval_context=["r"], tools_called=[TOOL])]
+    talk = ConversationalTestCase(turns)
+    with pytest.raises(InvalidDataError, match="cannot be changed"):
+        change(talk)
+    assert talk.turns == turns
+
+
+def test_what_a_case_holds_is_equal_to_lists_and_dicts_of_users_and_the_same_json():
+    case = full_case()
+    assert case.context == ["one"]
+    assert case.context == ["one"]
+    assert case.metadata == {"pages": [1, {"x": 2}]}
+    assert case.tools_called == [TOOL]
+    assert hash(case.tools_called[0]) == hash(TOOL)
+    assert isinstance(case.context, list)
+    assert [*case.context, "more"] == ["one", "more"]
+    assert case.context + ["more"] == ["one", "more"]  # noqa: RUF005  a sum is a list too
+    assert json.loads(json.dumps(case.metadata)) == case.metadata
+    assert LLMTestCase.load(json.loads(case.model_dump_json())) == case
+    assert repr(case.context) == "['one']"
+    assert TestItem("q", context=case.metadata).context == case.metadata
+    for held in (case.context, case.metadata, case.tools_called[0].input_parameters):
+        assert canonical_json(plain(held)) == canonical_json(plain(json.loads(json.dumps(held))))
+
+
+def test_lists_of_users_and_copies_can_be_changed_and_change_no_case():
+    context = ["one"]
+    case = LLMTestCase("q", context=context, metadata={"pages": [1]}, tools_called=[TOOL])
+    golden = Golden("q", context=case.context, metadata=case.metadata, expected_tools=case.tools_called)
+    golden.context.append("two")
+    golden.additional_metadata["pages"].append(2)
+    golden.expected_tools[0].input_parameters["terms"].append("more")
+    for copied in (context, case.context.copy(), case.context[:], list(case.context)):
+        copied.append("two")
+    assert golden.to_test_case("a").context == ["one", "two"]
+    assert (case.context, case.metadata, case.tools_called) == (["one"], {"pages": [1]}, [TOOL])
