@@ -39,12 +39,16 @@ Seconds = Annotated[float, Field(ge=0, lt=2**63)]
 """How long, or how long since a run began."""
 
 
-def added_later(default: Any) -> Any:
+def added_later(default: Any, **options: Any) -> Any:
     """Declare a field that earlier versions lack.
 
     While it has its default, JSON and cache keys leave it out: keys, digests and journals stay as they were.
+
+    Args:
+        default: of the field.
+        options: others of `pydantic.Field`.
     """
-    return Field(default=default, exclude_if=IsDefault(default))
+    return Field(default=default, exclude_if=IsDefault(default), **options)
 
 
 class Frozen(BaseModel):

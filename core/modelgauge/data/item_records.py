@@ -12,7 +12,7 @@ from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     completions_of,
 )
-from modelgauge.data.base import Count, Frozen
+from modelgauge.data.base import Count, Frozen, added_later
 from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
@@ -68,7 +68,7 @@ class TestItemRecord(Frozen):
 
     kind: Literal["item"] = "item"
     index: Count
-    replaces: tuple[Count, ...] = Field(default=(), exclude=True, repr=False)
+    replaces: tuple[Count, ...] = added_later((), exclude=True, repr=False)
     test_item: TestItem
     interactions: Interactions
     measurements: Measurements
@@ -121,7 +121,7 @@ class TestItemExceptionRecord(Frozen):
 
     kind: Literal["exception"] = "exception"
     index: Count
-    replaces: tuple[Count, ...] = Field(default=(), exclude=True, repr=False)
+    replaces: tuple[Count, ...] = added_later((), exclude=True, repr=False)
     test_item: TestItem
     interactions: Interactions = ()
     stage: Stage
