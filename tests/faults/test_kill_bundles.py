@@ -3,6 +3,7 @@
 The processes kill themselves before one of the steps in which they touch the disk.
 """
 
+import shutil
 import sys
 
 import children
@@ -82,3 +83,18 @@ def test_what_is_unpacked_is_there_whole_or_not_at_all(bundle, tmp_path):
     [run] = check(str(tmp_path / "received"), tmp_path, None, None).runs
     assert (run.items, run.findings) == (10, [])
     assert (tmp_path / "received" / "cache" / "cache.db").exists()
+
+
+@pytest.mark.parametrize("command", ["bundle", "unbundle"])
+def test_next_command_removes_what_a_killed_one_left(bundle, tmp_path, command):
+    steps_of(bundle, tmp_path)
+    arguments = bundle if command == "bundle" else ["unbundle", "run.mgb", "-o", "received"]
+    (tmp_path / "spare").mkdir()
+    whole = steps_of(arguments if command == "bundle" else [*arguments[:-1], "spare/received"], tmp_path)
+    for left in range(0, whole, 2):
+        if steps_of(arguments, tmp_path, left) is not None or (tmp_path / "received").exists():
+            break
+        steps_of([*arguments[:-1], "received2"] if command == "unbundle" else arguments, tmp_path)
+        hidden = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+        assert hidden == [], left
+        shutil.rmtree(tmp_path / "received2", ignore_errors=True)

@@ -5,7 +5,6 @@ import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from modelgauge.bundles.cache_rows import CachePlace, keys_in, write_rows
@@ -39,7 +38,7 @@ from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import BundleError, UsageError
-from modelgauge.files.whole import replacing
+from modelgauge.files.scratch import scratch_folder
 
 _COMPRESSED, _STORED = 6, 0
 _MOST = 190  # bytes for each packed byte: what unpacks to 200 times its size is refused as a bomb
@@ -76,8 +75,9 @@ def bundle(
     """
     if output.is_symlink() or (output.exists() and not output.is_file()):
         raise UsageError(f"{output} is not a plain file.", fix="Name a new file: -o run.mgb")
-    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
-        folder = Path(scratch)
+    with scratch_folder(output.parent, output.name) as scratch:
+        folder = scratch / "contents"
+        folder.mkdir()
         made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))
         data = DataFiles(folder, data_dir)
         for run in sorted(runs, key=lambda run: run.run_id):
@@ -101,8 +101,8 @@ def bundle(
         if key is not None:
             sign(folder, key)
             signature = [SIGNED_BY]
-        with replacing(output) as written:
-            _pack(written, folder, [BUNDLE, *signature, *names])
+        _pack(scratch / "packed", folder, [BUNDLE, *signature, *names])
+        (scratch / "packed").replace(output)
     return manifest
 
 

@@ -3,10 +3,8 @@
 What a bundle holds may come from anybody: nothing is used before it is checked, and its rows enter no other cache.
 """
 
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from modelgauge.bundles.cache_rows import fill
@@ -17,6 +15,7 @@ from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.unpack import UnpackSteps, apply_steps
 from modelgauge.errors import BundleError, InputFileError, UnsafeArchiveError, UsageError
 from modelgauge.files.regular import opened
+from modelgauge.files.scratch import scratch_folder
 from modelgauge.wording.phrases import counted
 
 _GZIP = b"\x1f\x8b"
@@ -81,21 +80,19 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
         BundleError: it is not an archive, or an archive that is not safe to unpack.
     """
     check_is_bundle(file)
-    made = beside / f".bundle-{secrets.token_hex(6)}"
-    try:
-        beside.mkdir(parents=True, exist_ok=True)
-        made.mkdir(mode=0o700)
-    except OSError as error:
-        raise UsageError(
-            f"{beside} cannot be written to: {error.strerror}.", fix="Give a folder in one of your own."
-        ) from error
-    try:
-        apply_steps(file, made, UnpackSteps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
-        yield made
-    except UnsafeArchiveError as error:
-        raise BundleError(error.problem, fix=ASK_AGAIN) from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            beside.mkdir(parents=True, exist_ok=True)
+            made = stack.enter_context(scratch_folder(beside, "bundle"))
+        except OSError as error:
+            raise UsageError(
+                f"{beside} cannot be written to: {error.strerror}.", fix="Give a folder in one of your own."
+            ) from error
+        try:
+            apply_steps(file, made, UnpackSteps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
+            yield made
+        except UnsafeArchiveError as error:
+            raise BundleError(error.problem, fix=ASK_AGAIN) from error
 
 
 def make_cache(folder: Path) -> None:

@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, was_redacted
 from modelgauge.cache.leases import Leases
 from modelgauge.errors import CacheError
+from modelgauge.files.causes import advice_for
 from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
@@ -45,10 +46,10 @@ _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
 
 
 class DiskCache(CacheFolder):
-    """The cache in a folder, readable by its owner only; several processes may share it.
+    """The cache in a folder; several processes may share it, and accounts if their group may write in the folder.
 
     Args:
-        directory: created where it does not exist.
+        directory: created where it does not exist, readable by its owner only.
 
     Raises:
         CacheError: the folder cannot be used, or holds a database that modelgauge did not write.
@@ -67,13 +68,13 @@ class DiskCache(CacheFolder):
         self._former: list[Any] = []
         self._file: tuple[int, int] | None = None
         try:
+            # A folder that is there is used as it is: several accounts may share it.
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if os.name == "posix":
-                directory.chmod(0o700)
             check_files(directory)
             self.leases = Leases(directory)
             try:
                 self._open()
+                _share(directory)
                 self.close()  # the connection of this thread; each thread opens its own
             except BaseException:
                 self.leases.close()
@@ -81,8 +82,8 @@ class DiskCache(CacheFolder):
         except _DISK_ERRORS as error:
             raise CacheError(
                 f"The cache in {directory} cannot be opened: {error}.",
-                fix="Free the disk, correct its permissions, move the folder away, or choose another --data-dir (under "
-                "pytest MODELGAUGE_DATA_DIR). A run can do without: --no-caching (in Python caching=False).",
+                fix=f"{advice_for(error)} (under pytest MODELGAUGE_DATA_DIR). A run can do without: --no-caching (in "
+                "Python caching=False).",
             ) from error
 
     # --- what the engine uses -------------------------------------------------------------------------------
@@ -111,8 +112,8 @@ class DiskCache(CacheFolder):
         except _DISK_ERRORS as error:
             raise CacheError(
                 f"The cache in {self.directory} cannot be written: {_cause(error)}.",
-                fix="Free the disk, then run `modelgauge resume` or the same command again: "
-                "what was committed is kept.",
+                fix=f"{advice_for(_cause(error))}, then run `modelgauge resume` or the same command again: what was "
+                "committed is kept.",
             ) from error
 
     def take(self, digests: Collection[str]) -> dict[str, str]:
@@ -339,6 +340,18 @@ class DiskCache(CacheFolder):
             entry = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
             file.write(json.dumps(entry).encode("ascii") + b"\n")
         log.warning("A damaged cache entry (%s) was moved to %s; its call is made again.", why, folder)
+
+
+def _share(directory: Path) -> None:
+    """Let those who may write in a folder write our files in it too: each makes its files by its own umask."""
+    group = directory.stat().st_mode & 0o020
+    if not group or os.name != "posix":
+        return
+    for file in directory.iterdir():
+        with suppress(OSError):  # of another account, or gone
+            mode = file.stat().st_mode
+            if file.is_file() and not file.is_symlink() and not mode & group:
+                file.chmod((mode | 0o060) & 0o777)
 
 
 def _cause(error: BaseException) -> BaseException:

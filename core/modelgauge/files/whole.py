@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -69,7 +69,7 @@ def append_whole(file: IO[bytes], data: bytes) -> None:
         raise
 
 
-def append_line(path: Path, line: bytes) -> None:
+def append_line(path: Path, line: bytes, check: Callable[[], object] = lambda: None) -> None:
     """Append a line to a file, which is on the disk when this returns; threads and processes take turns.
 
     What a killed process left of a line is cut off first.
@@ -77,12 +77,14 @@ def append_line(path: Path, line: bytes) -> None:
     Args:
         path: of the file; it is made with its folder where there is none.
         line: without its end.
+        check: is called when it is this thread's turn; nothing is written where it raises.
 
     Raises:
         OSError: the disk refuses, or another process holds the file; the file is as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with turn(path), opened(path, "a+b") as file:
+        check()
         cut_torn_line(file)
         append_whole(file, line + b"\n")
         os.fsync(file.fileno())

@@ -5,11 +5,13 @@ import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 
 import pytest
 
 from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
+from modelgauge_workbench.people.guidelines import Guidelines, OtherVersionError, add_version, versions
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e"
 
@@ -220,3 +222,19 @@ def test_a_damaged_file_of_ratings_leaves_the_other_queues(workbench, runs, data
     finally:
         file.write_bytes(before)
     assert f'value="{runs[1]}"' in workbench.ask("/ratings")[2]
+
+
+def test_of_many_versions_from_one_exactly_one_is_kept(tmp_path):
+    first = versions(tmp_path, "queue")[-1].digest
+
+    def add(number):
+        try:
+            add_version(tmp_path, "queue", Guidelines(text=f"text {number}"), first)
+        except OtherVersionError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(add, range(40)))
+    assert sum(taken) == 1
+    assert [made.text for made in versions(tmp_path, "queue")] == [f"text {taken.index(True)}"]

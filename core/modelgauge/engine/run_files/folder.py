@@ -20,6 +20,7 @@ from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.engine.run_files.lines import counted_lines, unreadable
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
+from modelgauge.files.causes import advice_for
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, is_file, is_folder, real_path
 from modelgauge.files.whole import replacing
@@ -239,7 +240,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 def refused(path: Path, error: OSError) -> RunStoppedError:
     """The error for a file of a run that cannot be written."""
-    fix = f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`."
+    fix = f"{advice_for(error)}, then run `{RunFolder(path.parent).command('resume')}`."
     if isinstance(error, FileNotFoundError):
         fix = "Its folder was removed meanwhile. Run the same command again: it does not pay again for cached answers."
     return RunStoppedError(f"{path} cannot be written: {error.strerror or error}.", fix=fix)

@@ -15,6 +15,7 @@ from modelgauge.cache.keys import Entry
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.files.causes import advice_for
 from modelgauge.files.reserve import Reserve
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
@@ -163,7 +164,7 @@ class Writer:
         except OSError as error:
             self._full = RunStoppedError(
                 f"The disk is nearly full: {error}.",
-                fix="Free the disk, then run `modelgauge resume`: what was paid is kept.",
+                fix=f"{advice_for(error)}, then run `modelgauge resume`: what was paid is kept.",
             )
 
     def _store(self, write: Callable[[], None]) -> None:
@@ -209,7 +210,7 @@ def _refusal(error: ModelGaugeError | OSError) -> ModelGaugeError:
     if isinstance(error, ModelGaugeError):
         return error
     refusal = RunStoppedError(
-        f"The journal cannot be written: {error}.", fix="Free the disk, then run `modelgauge resume`."
+        f"The journal cannot be written: {error}.", fix=f"{advice_for(error)}, then run `modelgauge resume`."
     )
     refusal.__cause__ = error
     return refusal

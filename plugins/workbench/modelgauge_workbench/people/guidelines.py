@@ -65,15 +65,28 @@ def versions(data_dir: Path, queue: str) -> list[Guidelines]:
         ) from None
 
 
-def add_version(data_dir: Path, queue: str, made: Guidelines) -> None:
+class OtherVersionError(Exception):
+    """Raised where somebody else has written a version meanwhile."""
+
+
+def add_version(data_dir: Path, queue: str, made: Guidelines, before: str) -> None:
     """Keep a new version.
 
     Args:
         data_dir: that is written to.
         queue: the name of the queue.
         made: the version.
+        before: the digest of the version from which it was made.
+
+    Raises:
+        OtherVersionError: the newest version is another one.
     """
-    append_line(_path(data_dir, queue), made.model_dump_json().encode())
+
+    def check() -> None:
+        if versions(data_dir, queue)[-1].digest != before:
+            raise OtherVersionError
+
+    append_line(_path(data_dir, queue), made.model_dump_json().encode(), check)
 
 
 def _path(data_dir: Path, queue: str) -> Path:

@@ -14,7 +14,7 @@ from modelgauge.reports.item_texts import expected_text
 from modelgauge.rerun.again import rescore
 from modelgauge.runs.ratings import Rating
 from modelgauge_workbench.index.queries import find_runs, whole_number
-from modelgauge_workbench.people.guidelines import Guidelines, add_version, versions
+from modelgauge_workbench.people.guidelines import Guidelines, OtherVersionError, add_version, versions
 from modelgauge_workbench.people.queue import DRAWN, Queue, RatedRun, rated_run, shown_answer
 from modelgauge_workbench.people.results import show_agreement, show_calibration
 from modelgauge_workbench.rendering import page
@@ -184,11 +184,13 @@ def _write_guidelines(request: Request) -> Response:
     queue, form = queue_of(request), form_of(request)
     text = str(form.get("text", "")).replace("\r\n", "\n")
     folder = workbench_of(request).data_dir
-    kept = versions(folder, queue.id)
-    if form.get("before") != kept[-1].digest:
-        return _queue_page(request, queue, kept, status=409, mine=text)
-    if text != kept[-1].text:
-        add_version(folder, queue.id, Guidelines(text=text, author=str(form.get("author", "")).strip()))
+    kept, before = versions(folder, queue.id), str(form.get("before"))
+    made = Guidelines(text=text, author=str(form.get("author", "")).strip())
+    try:
+        if (before, text) != (kept[-1].digest, kept[-1].text):
+            add_version(folder, queue.id, made, before)
+    except OtherVersionError:
+        return _queue_page(request, queue, versions(folder, queue.id), status=409, mine=text)
     return RedirectResponse(queue.address("queue"), 303)
 
 
