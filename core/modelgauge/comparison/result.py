@@ -4,9 +4,9 @@ Differences are the candidate's value less the baseline's, everywhere.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import FiniteFloat, PrivateAttr
+from pydantic import Field, FiniteFloat, PrivateAttr
 
 from modelgauge.comparison.pairing.paired_items import FlippedItem, PairedItems
 from modelgauge.data.base import Count, Frozen, Text
@@ -292,6 +292,7 @@ class Differing(Frozen):
         name: what differs, such as "temperature".
         baseline: its value in the baseline's run; None if it has none.
         candidate_value: its value in the candidate's run.
+        fields: of "targets", the fields in which the contexts of these two items differ.
     """
 
     test: Text
@@ -300,6 +301,7 @@ class Differing(Frozen):
     name: Text
     baseline: JsonValue = None
     candidate_value: JsonValue = None
+    fields: Annotated[tuple[Text, ...], Field(exclude_if=lambda fields: not fields)] = ()
 
 
 class Comparison(Frozen):

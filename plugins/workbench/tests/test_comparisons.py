@@ -1,11 +1,17 @@
 """Runs beside each other and over time, as a person looks at them."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from modelgauge import FunctionSUT, compare, load_record, run_test
+from modelgauge import FunctionSUT, PromptWithContext, TestItem, compare, load_record, run_test
+from modelgauge.data.item_records import TestItemRecord
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN, PYTEST, Counts
 from modelgauge.datasets.dataset_test import DatasetTest
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.journal import line_of
 from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.metrics import ExactMatchMetric
 from modelgauge.reports.comparisons.report import answers
@@ -172,3 +178,91 @@ def test_what_is_not_there_is_said(workbench, runs):
         assert status in (400, 404), path
         assert words in text, path
     assert workbench.ask("/trends?test=none")[0] == 200
+
+
+def session(folder, run_id, *files, uid="pytest", context=None):
+    """The finished run of a session of pytest with a case of each test file."""
+    run = RunFolder(folder / "runs" / run_id)
+    run.path.mkdir(parents=True)
+    made = {"uid": uid, "class_name": PYTEST, "cache_version": 0, "arguments": {}, "opaque": []}
+    items = [
+        TestItemRecord(
+            index=place,
+            test_item=TestItem([PromptWithContext("q", context=context)], id=f"{file}::test_a"),
+            interactions=(),
+            measurements={"passed": 1.0},
+            binary=("passed",),
+        )
+        for place, file in enumerate(files)
+    ]
+    record = TestRecord(
+        run_id=run_id,
+        invocation_id=run_id,
+        run_timestamp=f"2026-01-31T12:00:{run_id[13:15]}+00:00",
+        test_uid=uid,
+        test_initialization=made,
+        sut_uid=GIVEN,
+        sut_initialization={**made, "class_name": GIVEN},
+        counts=Counts(items=len(items), scored=len(items)),
+    )
+    run.write_manifest(record.model_dump(mode="json", exclude={"counts", "result"}), str)
+    run.journal.write_bytes(b"".join(line_of(item, "t", str)[1] for item in items))
+    run.write_record(record, str)
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def sessions(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sessions")
+    ids = [f"20260131-1200{second:02}-aaaaa" for second in range(1, 8)]
+    app, other, both = ("test_app.py",), ("test_other.py",), ("test_app.py", "test_other.py")
+    files = [
+        (app, "pytest"),
+        (both, "pytest"),
+        (other, "v1"),
+        (app, "v2"),
+        (("test_new.py",), "v2"),
+        (both, "v2"),
+        (app, "pytest"),
+    ]
+    for run_id, (of_run, uid) in zip(ids, files, strict=True):
+        session(folder, run_id, *of_run, uid=uid)
+    served = serve(folder)
+    served.until_runs(7)
+    return served, ids
+
+
+@pytest.mark.parametrize(("run", "before"), [(6, 3), (3, 0), (5, 1), (2, 1), (1, 0), (4, None), (0, None)])
+def test_last_run_is_that_of_the_same_test_files_whatever_its_identifier(sessions, run, before):
+    """All of the test files, else some of them; an identifier is a label."""
+    workbench, ids = sessions
+    status, headers, text = workbench.ask(f"/compare?runs={ids[run]}")
+    if before is None:
+        assert (status, "no earlier run of the same test files" in text) == (400, True)
+        assert 'data-key="c"' not in workbench.ask(f"/runs/{ids[run]}")[2]
+    else:
+        assert parse_qs(urlsplit(headers["Location"]).query)["runs"] == [ids[before], ids[run]]
+        assert 'data-key="c"' in workbench.ask(f"/runs/{ids[run]}")[2]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({"expected_output": "a"}, {"expected_output": "b"}, "other expected answers"),
+        ({"context": ["a"]}, {"context": ["b"]}, "another context"),
+        (
+            {"expected_output": "a", "context": ["a"]},
+            {"context": ["b"]},
+            "other expected answers and another context",
+        ),
+    ],
+)
+def test_refusal_says_what_differs(before, after, reason, serve, tmp_path):
+    ids = [
+        session(tmp_path, f"20260131-12000{second}-aaaaa", "test_app.py", context={"input": "q", **fields})
+        for second, fields in enumerate((before, after), start=1)
+    ]
+    workbench = serve(tmp_path)
+    workbench.until_runs(2)
+    page = workbench.ask(f"/compare?runs={ids[0]}&runs={ids[1]}")[2]
+    assert f"A difference can then come from {reason}, and not from the system alone." in page

@@ -274,11 +274,27 @@ def test_a_run_without_items_is_an_error():
 def test_other_targets_are_refused_unless_they_are_allowed():
     before = record("a", *(item(n, context={"answer": n}) for n in range(3)))
     after = record("b", *(item(n, context={"answer": max(n, 1)}) for n in range(3)))
-    problem = "targets: exam, contexts of 1 of 3 items paired by id i0 → i0.* --allow targets"
+    problem = (
+        r"targets: exam, contexts of 1 of 3 items paired by id i0 → i0 \(another answer\).* --allow targets"
+    )
     with pytest.raises(RecordError, match=problem):
         pair(before, after)
     (differing,) = paired_runs(before, [after], CompareOptions(allow="targets")).differs
-    assert (differing.kind, differing.baseline) == ("targets", "i0")
+    assert (differing.kind, differing.baseline, differing.fields) == ("targets", "i0", ("answer",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        ({"input": "q", "expected_output": "a"}, {"input": "q", "expected_output": "b"}, "expected_output"),
+        ({"input": "q", "context": ["a"]}, {"input": "q", "context": ["b"], "lang": "de"}, "context, lang"),
+        ("a", "b", "context"),
+        (None, {"answer": 1}, "context"),
+    ],
+)
+def test_refusal_names_the_fields_that_differ(before, after, fields):
+    with pytest.raises(RecordError, match=rf"i0 → i0 \(another {fields}\)"):
+        pair(record("a", item(0, context=before)), record("b", item(0, context=after)))
 
 
 def test_given_answers_to_one_input_are_paired_however_they_are_named():

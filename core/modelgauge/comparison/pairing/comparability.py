@@ -161,4 +161,5 @@ def _change(difference: Differing) -> str:
         else beginning(str(value), _LONGEST)
         for value in (difference.baseline, difference.candidate_value)
     )
-    return f"{difference.name} {before} → {after}"
+    fields = f" (another {', '.join(difference.fields)})" if difference.fields else ""
+    return f"{difference.name} {before} → {after}{fields}"

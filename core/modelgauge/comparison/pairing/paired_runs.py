@@ -1,7 +1,8 @@
 """From names of runs to their paired items: `paired_runs`, which returns `PairedRuns`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,6 +229,7 @@ class _Pair:
         if len(other):
             sides = ((self._baseline, first), (self._candidate, second))
             ids = [str(next(side.read([int(places[other[0]])])).test_item.id) for side, places in sides]
+            targets = [side.target(int(places[other[0]])) for side, places in sides]
             yield Differing(
                 test=self._test,
                 candidate=self._label,
@@ -236,6 +238,7 @@ class _Pair:
                 f"{KEYS.get(matched_by, matched_by)}",
                 baseline=ids[0],
                 candidate_value=ids[1],
+                fields=_other_fields(*targets),
             )
 
     def paired(self) -> PairedItems:
@@ -275,6 +278,14 @@ class _Pair:
             ranges={named(name): bounds for name, bounds in _ranges(baseline, candidate).items()},
             directions={named(name): direction for name, direction in _directions(*records).items()},
         )
+
+
+def _other_fields(baseline: Any, candidate: Any) -> tuple[str, ...]:
+    """The fields in which two contexts differ; "context" where they have no fields."""
+    if not (isinstance(baseline, Mapping) and isinstance(candidate, Mapping)):
+        return ("context",)
+    names = dict.fromkeys((*baseline, *candidate))
+    return tuple([name for name in names if baseline.get(name) != candidate.get(name)]) or ("context",)
 
 
 def _clusters(*sides: tuple[Side, NDArray[np.int64]]) -> NDArray[np.int64] | None:

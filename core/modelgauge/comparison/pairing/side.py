@@ -83,8 +83,8 @@ class ItemColumns:
         _check_types(line)
         index, item, repeats = line["index"], line["test_item"], line.get("repeat_measurements", ())
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
-        context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
-        is_case = type(context) is dict and ("input" in context or "turns" in context)
+        context = _context_of(item, prompts)
+        is_case = _is_case(context)
         asked = hash(tuple([_question_of(prompt["prompt"]) for prompt in prompts]))
         sources = [prompt["source_id"] for prompt in prompts]
         judged_by = hashable(self._judged_by(context) if is_case else context)
@@ -112,6 +112,15 @@ class ItemColumns:
             values = [repeat[name] for repeat in repeats if name in repeat]
             self.repeats.setdefault(name, RepeatedValues()).add(len(self.index) - 1, values)
         self.measurements.add(index, line["measurements"], line["binary"])
+
+    def target(self, item: Mapping[str, Any]) -> Any:
+        """What the answer to an item is judged by, apart from the contexts of several prompts.
+
+        Args:
+            item: the JSON of an item.
+        """
+        context = _context_of(item, item["prompts"][:1] if self._is_given else item["prompts"])
+        return self._judged_by(context) if _is_case(context) else context
 
     def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """The references of a golden or test case for a good answer."""
@@ -166,6 +175,14 @@ def _check_types(line: Mapping[str, Any]) -> None:
         and all(type(number) is float for values in measured for number in values.values())
     ):
         raise TypeError(index)
+
+
+def _context_of(item: Mapping[str, Any], prompts: Sequence[Mapping[str, Any]]) -> Any:
+    return prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
+
+
+def _is_case(context: Any) -> bool:
+    return type(context) is dict and ("input" in context or "turns" in context)
 
 
 def _question_of(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
@@ -260,6 +277,11 @@ class Side:
         """
         rows = self._rows[places]
         return {name: held.of_items(rows) for name, held in self._columns.repeats.items()}
+
+    def target(self, place: int) -> Any:
+        """What the answer to an item is judged by: the fields of its context."""
+        (record,) = self.read([place])
+        return self._columns.target(record.test_item.model_dump(mode="json"))
 
     def read(self, places: Iterable[int]) -> Iterator[ItemRecord]:
         """The records of some items.

@@ -29,6 +29,15 @@ from modelgauge_workbench.index.rows import stamp_of
 
 _MOST_KEPT = 20
 _ALLOWING = re.compile(r"--allow (\w+)")
+_OTHER_FIELDS = re.compile(r" \(another ([^()]+)\)")
+_EXPECTED = ("expected_output", "expected_tools", "expected_outcome", "references")
+_KINDS = {
+    "data": "other data",
+    "reduction": "another way to count repeats",
+    "thresholds": "other thresholds",
+    "judge": "another judge",
+    "test": "another test",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class Compared:
         title: the question that it answers.
         html: the answer, and what is behind it.
         why_not: why the runs are not compared; empty if they are.
-        refused: the kinds of things in which they differ, and which can be allowed.
+        refused: the kinds of things in which they differ, and which can be allowed: what each is called.
         settings: what was set differently: a name, and the value of each run.
         labels: of the runs, as the settings list them.
     """
@@ -49,7 +58,7 @@ class Compared:
     title: str
     html: str
     why_not: str
-    refused: list[str]
+    refused: dict[str, str]
     settings: list[tuple[str, list[str]]]
     labels: list[str]
 
@@ -106,11 +115,11 @@ class Comparisons:
         def keep(name: str, content: str) -> None:
             (self._blocks(key) / name).write_text(content, encoding="ascii")
 
-        comparison, why_not, refused = None, "", list[str]()
+        comparison, why_not, refused = None, "", dict[str, str]()
         try:
             comparison = compared(runs, allow)
         except ModelGaugeError as error:
-            refused = _ALLOWING.findall(error.fix)
+            refused = {kind: _named(kind, error.problem) for kind in _ALLOWING.findall(error.fix)}
             why_not = error.problem if refused else f"{error.problem} {error.fix}"
         view = None
         if comparison is not None:
@@ -122,6 +131,16 @@ class Comparisons:
         html = environment().get_template("main.html.j2").render(page, not_compared="", redact=self._redact)
         labels, settings = _settings(runs)
         return Compared(key, page["title"], html, why_not, refused, settings, labels)
+
+
+def _named(kind: str, problem: str) -> str:
+    """What a kind of difference is called; of targets, the fields that the message names."""
+    if kind in _KINDS:
+        return _KINDS[kind]
+    fields = dict.fromkeys(name for found in _OTHER_FIELDS.findall(problem) for name in found.split(", "))
+    others = ["another " + name.replace("_", " ") for name in fields if name not in _EXPECTED]
+    expected = ["other expected answers"] if len(others) < len(fields) else []
+    return " and ".join([*expected, *others]) or "another context"
 
 
 def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:

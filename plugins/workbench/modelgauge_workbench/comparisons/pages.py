@@ -19,6 +19,7 @@ from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
 
 _MOST = 20  # runs that are compared
+_SAME = {"cases": "the same test files", "data": "the same data set", "test": "the same test"}
 
 
 def show_comparison(request: Request) -> Response:
@@ -55,7 +56,7 @@ def _against_last(request: Request, row: sqlite3.Row) -> Response:
         before = run_before(db, row)
     if before is None:
         raise UsageError(
-            f"There is no earlier run of {row['test']} to compare this one with.",
+            f"There is no earlier run of {_SAME.get(row['subject'].split()[0])} to compare this one with.",
             fix="Choose two runs or more in the list.",
         )
     return RedirectResponse(_address([before["key"], row["key"]]), 303)

@@ -13,6 +13,9 @@ from modelgauge.wording.phrases import time_of
 PAGE = 50
 """Rows of a page."""
 _MOST_OPTIONS = 500
+_MOST_BEFORE = 50  # earlier runs among which the last of the same is looked for
+OF_CASES = "cases of "
+"""How the subjects of runs of given answers begin: which cases they judged, their items say."""
 SORTS = {
     "": ("newest first", "runs.number DESC"),
     "oldest": ("oldest first", "runs.number"),
@@ -119,18 +122,36 @@ def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
 
 
 def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
-    """The last finished run of the same test before a run; rather one of the same SUT. None if there is none.
+    """The last finished run of the same before a run; None if there is none.
+
+    That is the same test, data set or test files: rather the same version of the data set, then the same SUT. Runs of
+    given answers are of the same if they share test files, or cases that have no file; rather all of these.
 
     Args:
         db: reads the index.
         row: of the run.
     """
-    found: sqlite3.Row | None = db.execute(
-        "SELECT * FROM runs WHERE test = ? AND (began, name) < (?, ?) AND state = 'finished' "
-        "ORDER BY sut = ? DESC, began DESC, name DESC LIMIT 1",
-        (row["test"], row["began"], row["name"], row["sut"]),
-    ).fetchone()
-    return found
+    query = (
+        "SELECT * FROM runs WHERE subject = ? AND (began, name) < (?, ?) AND state = 'finished' "
+        f"ORDER BY datasets = ? DESC, sut = ? DESC, began DESC, name DESC LIMIT {_MOST_BEFORE}"
+    )
+    values = (row["subject"], row["began"], row["name"], row["datasets"], row["sut"])
+    found: list[sqlite3.Row] = db.execute(query, values).fetchall()
+    if not row["subject"].startswith(OF_CASES):
+        return found[0] if found else None
+    own, sharing = _files_of(db, row["number"]), None
+    for other in found:
+        files = _files_of(db, other["number"])
+        if files == own:
+            return other
+        sharing = sharing or (other if files & own else None)
+    return sharing
+
+
+def _files_of(db: sqlite3.Connection, run: int) -> set[str]:
+    """The test files of a run's items, by their ids; of items of no file the ids."""
+    query = "SELECT DISTINCT substr(id, 1, instr(id || '::', '::') - 1) FROM items WHERE run = ?"
+    return {file for (file,) in db.execute(query, (run,))}
 
 
 def options(db: sqlite3.Connection) -> dict[str, list[str]]:

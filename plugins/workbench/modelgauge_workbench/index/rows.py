@@ -22,10 +22,11 @@ from modelgauge.reports.layout import Style
 from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_line
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
+from modelgauge_workbench.index.queries import OF_CASES
 from modelgauge_workbench.runs.notes import NOTES, Notes
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
-_ABOUT = {"run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}
+_ABOUT = {"run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_label", "dataset"}
 _STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON, _DAMAGED = "running", "damaged"
@@ -104,9 +105,20 @@ def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
     return {
         "began": _began(about.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
         "test": str(about.get("test_uid") or "?"),
+        "subject": _subject(about),
         "sut": RECORDED if sut == GIVEN else sut,
         "datasets": json.dumps([dataset for dataset in datasets if isinstance(dataset, dict)]),
     }
+
+
+def _subject(about: dict[str, Any]) -> str:
+    """What a run is about: a data set, or a test. An identifier is a label, and no other test."""
+    dataset, made = about.get("dataset"), about.get("test_initialization")
+    if isinstance(dataset, dict):
+        return f"data set {dataset.get('name')}"
+    if about.get("sut_uid") == GIVEN and isinstance(made, dict):
+        return f"{OF_CASES}{made.get('class_name')}"
+    return f"test {about.get('test_uid')}"
 
 
 def _began(said: Any, run: Path) -> datetime:

@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 5
+VERSION = 6
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -15,6 +15,7 @@ CREATE TABLE runs (
     first_item INTEGER, last_item INTEGER,
     began TEXT NOT NULL,
     test TEXT NOT NULL,
+    subject TEXT NOT NULL,                -- its test or data set, whatever label it has
     sut TEXT NOT NULL,                    -- its label or uid
     datasets TEXT NOT NULL,               -- JSON: name, digest and version of each that its items are of
     state TEXT NOT NULL,
