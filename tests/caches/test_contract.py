@@ -167,3 +167,13 @@ def test_a_cache_is_copied_to_a_folder_and_back(store, open_cache, tmp_path):
     cache.put_many(ENTRIES[:100])
     assert copy_cache(str(tmp_path / "folder"), store.address) == (1100, 100, 0)
     assert sorted(cache.entries()) == sorted(ENTRIES)
+
+
+def test_only_the_keys_that_are_named_are_forgotten(open_cache):
+    one, other = open_cache(), open_cache()
+    one.put_many(ENTRIES)
+    assert one.forget([*DIGESTS[:700], "f" * 64]) == 700
+    assert other.get_many(DIGESTS) == {each.key.digest: each.response for each in ENTRIES[700:]}
+    assert (other.forget(DIGESTS[:700]), other.forget([]), len(other)) == (0, 0, len(ENTRIES) - 700)
+    other.put_many(ENTRIES[:1])
+    assert one.get(DIGESTS[0]) == ENTRIES[0].response

@@ -108,6 +108,10 @@ class ResponseCache(Protocol):
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
         ...
 
+    def forget(self, digests: Collection[str]) -> int:
+        """Remove the entries of these keys; returns how many there were."""
+        ...
+
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""
         ...

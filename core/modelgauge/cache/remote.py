@@ -114,6 +114,14 @@ class RemoteCache(ABC):
     def remove_all(self) -> int:
         """Remove all values; returns how many there were."""
 
+    def remove(self, digests: Sequence[str]) -> int:
+        """Remove the values of these keys; returns how many there were. Optional, for `modelgauge cache forget`."""
+        del digests
+        raise CacheError(
+            f"The cache {self.place} cannot remove single responses: its plugin has no `remove`.",
+            fix=f"Define {type(self).__name__}.remove, or clear the whole cache.",
+        )
+
     @abstractmethod
     def count(self) -> int:
         """How many values there are."""
@@ -228,6 +236,10 @@ class RemoteCache(ABC):
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
         before, sound = self.damaged, sum(1 for _ in self.entries())
         return CacheCheck(sound=sound, damaged=self.damaged - before)
+
+    def forget(self, digests: Collection[str]) -> int:
+        """Remove the entries of these keys; returns how many there were."""
+        return sum(self._do(partial(self.remove, group)) for group in in_groups(digests))
 
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""

@@ -164,6 +164,13 @@ class DiskCache(CacheFolder):
                     self._quarantine_row(row, why)
         return CacheCheck(sound=sound, damaged=len(bad), structure=structure)
 
+    def forget(self, digests: Collection[str]) -> int:
+        """Remove the entries of these keys; returns how many there were."""
+        with self._reading(), self.leases.exclusive():
+            self._reconnect_if_replaced()
+            with self._store.transact():
+                return sum(map(self._store.delete, digests))
+
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""
         with self._reading(), self.leases.exclusive():

@@ -184,6 +184,11 @@ class PostgresCache(RemoteCache):
             "WITH removed AS (DELETE FROM modelgauge_responses RETURNING 1) SELECT count(*) FROM removed"
         )
 
+    def remove(self, digests: Sequence[str]) -> int:
+        """Remove the values of these keys; returns how many there were."""
+        statement = "DELETE FROM modelgauge_responses WHERE digest = ANY(%s) RETURNING digest"
+        return len(self._ask(statement, list(digests)))
+
     def count(self) -> int:
         """How many values there are."""
         return self._number("SELECT count(*) FROM modelgauge_responses")

@@ -185,6 +185,13 @@ class RedisCache(RemoteCache):
                 removed += pipeline.execute()[0]
         return removed
 
+    def remove(self, digests: Sequence[str]) -> int:
+        """Remove the values of these keys; returns how many there were."""
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.unlink(*map(_entry, digests))
+            pipeline.zrem(_INDEX, *digests)
+            return int(pipeline.execute()[0])
+
     def count(self) -> int:
         """How many values there are."""
         return int(self._client.zcard(_INDEX))

@@ -241,3 +241,49 @@ def test_the_options_of_the_prompt_reach_an_annotator_that_is_explained(run, her
         0.5,
         None,
     )
+
+
+# --- forget ------------------------------------------------------------------------------------------
+
+
+def test_forgetting_a_run_removes_its_answers_and_judgements_after_a_yes(run, filled, calls):
+    made = len(calls())
+    stored = run("cache", "stats", "--json").json["entries"]
+    found = run("cache", "forget", "latest", "--dry-run", "--json").json
+    assert 0 < found["found"] <= stored
+    assert found["removed"] == 0
+    refused = run("cache", "forget", "latest", input="n\n")
+    assert (refused.code, "Nothing was removed" in refused.err) == (2, True)
+    ended = run("cache", "forget", "latest", input="y\n")
+    assert f"Removed {found['found']} response" in ended.out
+    assert run("cache", "stats", "--json").json["entries"] == stored - found["found"]
+    assert "Removed 0 responses" in run("cache", "forget", "latest", "--yes").out
+    assert len(calls()) == made
+
+
+def test_forgetting_items_removes_theirs_alone(run, here, calls):
+    run("run-test", "--sut", "echo", "--test", "numbers")
+    [journal] = (here / "run_data" / "runs").glob("*/items.jsonl")
+    ids = [json.loads(line)["test_item"]["id"] for line in journal.read_text(encoding="utf-8").splitlines()]
+    ended = run("cache", "forget", "latest", "--item", ids[0], "--item", ids[1], "--yes")
+    assert "Removed 2 responses" in ended.out
+    calls().clear()
+    assert "SUT 2 made, 8 cached" in run("run-test", "--sut", "echo", "--test", "numbers").out
+
+
+def test_unknown_item_is_named_and_nothing_forgotten(run, filled):
+    ended = run("cache", "forget", "latest", "--item", "no such", "--yes")
+    assert (ended.code, "No item 'no such' has a record" in ended.err) == (2, True)
+    assert run("cache", "stats", "--json").json["entries"] == 11
+
+
+def test_answers_are_forgotten_in_the_cache_that_the_run_used(run, here):
+    run("run-test", "--sut", "echo", "--test", "numbers", "--cache", "shared")
+    run("run-test", "--sut", "echo", "--test", "numbers")
+    [shared] = [
+        path for path in (here / "run_data" / "runs").iterdir() if "shared" in (path / "run.json").read_text()
+    ]
+    ended = run("cache", "forget", str(shared), "--yes")
+    assert f"from {here / 'shared'}" in ended.out.replace("\n", "")
+    assert run("cache", "stats", "--json").json["entries"] == 10
+    assert run("cache", "stats", "--cache", "shared", "--json").json["entries"] == 0

@@ -270,7 +270,7 @@ def test_judgement_that_cannot_be_read_is_asked_again(tmp_path, monkeypatch, kin
 
 def test_given_outputs_have_nothing_to_ask_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    record = evaluate([LLMTestCase("a", "b")], [Failing()], data_dir=tmp_path).record
+    record = evaluate([LLMTestCase("a", "b")], [Failing()], data_dir=tmp_path, ignore_errors=True).record
     assert record.counts.failed == 1
     with pytest.raises(RecordError, match="there is nothing to resume"):
         resume(record.run_id, tmp_path, retry_failed=True)

@@ -24,6 +24,8 @@ from modelgauge.reports.layout import one_line
 from modelgauge.wording.phrases import counted, in_common
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modelgauge.cache.base import ResponseCache
     from modelgauge.cache.explaining import Difference, Explanation
     from modelgauge.cache.folder import CacheFolder
@@ -135,6 +137,48 @@ def clear(app: App, /, *, yes: bool) -> None:
             removed = opened.clear()
     removal = f"Removed {counted(removed, 'response')} from {place}."
     app.show_answer({"path": place, "removed": removed}, removal)
+
+
+@cache.command("forget")
+@click.argument("run")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    metavar="ID",
+    help="Only the answers of this item; repeat it for several.",
+)
+@click.option("--dry-run", is_flag=True, help="Say how many responses would be removed, and remove none.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_dir_option
+@cache_option
+@shared_options
+def forget(app: App, /, *, run: str, items: Sequence[str], dry_run: bool, yes: bool) -> None:
+    """Remove the responses of a run from its cache, those of the SUT and of judges; later runs ask again.
+
+    RUN is the id of a run or of an invocation, `latest`, or a folder. Responses that other runs share are removed for
+    them too. The records of runs stay. The cache is that of the run, unless you give another. To ask again what failed,
+    use `modelgauge resume RUN --retry-failed`, which also replaces answers that no record names.
+
+    \b
+    Examples:
+      modelgauge cache forget latest --dry-run
+      modelgauge cache forget 20260131-120000-a1b2c3 --item france
+    """
+    from modelgauge.cli.forgetting import stored_answers
+    from modelgauge.cli.run_cache import cache_of_runs
+    from modelgauge.runs.naming import find_runs
+
+    folders = find_runs(app.settings.data_dir, run)
+    given = cache_of_runs(app, folders)
+    found = [each for each in stored_answers(folders, items, app.settings, given) if each.keys]
+    number, places = sum(len(each.keys) for each in found), ", ".join(each.place for each in found)
+    what = f"{counted(number, 'response')}{f' from {places}' if places else ''}"
+    if number and not (dry_run or yes):
+        confirm(f"Remove {what}?")
+    removed = 0 if dry_run else sum(each.forget() for each in found)
+    text = f"Would remove {what}." if dry_run else f"Removed {what}."
+    app.show_answer({"found": number, "removed": removed, "paths": [each.place for each in found]}, text)
 
 
 @cache.command("copy")
