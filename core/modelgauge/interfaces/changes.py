@@ -141,6 +141,7 @@ class _ValueReader:
         return {"$is": f"{named.__module__}:{named.__qualname__}"}
 
 
+_OF_ABC = "_abc_impl"  # which a metaclass gives each abstract class, after its constants are read
 _MADE_AT_RUNTIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -324,6 +325,7 @@ def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) ->
         for name, part in list(vars(base).items()):
             if (
                 name[:2] == "__"
+                or name == _OF_ABC
                 or (names is not None and name not in names)
                 or hasattr(type(part), "__get__")
             ):

@@ -117,7 +117,7 @@ def test_a_run_is_shown_with_all_its_items(here, match, run_cli):
     record = evaluate(CASES, [match(threshold=0.7), Picky()], ignore_errors=True).record
     shown = " ".join(run_cli("show", record.run_id).split())
     assert "5 scored, 5 failed (5 annotator errors)" in shown
-    assert "5 0.50 to 1.00 5 of 5" in shown  # one denominator a row
+    assert "5 0.50 to 1.00 0.24 to 1.00 5 of 5" in shown  # one denominator a row
     assert re.search(r" 10 [\d.]+ to [\d.]+ 6 of 10 ", shown)
     failures = run_cli("show", record.run_id, "--failures")
     assert "measured: Match = 0.5, Match.passed = 0" in failures

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import pickle
+from abc import ABC, abstractmethod
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -407,3 +408,16 @@ def test_key_of_plain_function_is_as_it_was():
         identity(made)
         == '{"made":["shout","modelgauge.suts.function:FunctionSUT",1,{"version":1}],"with":{}}'
     )
+
+
+def test_sut_of_an_abstract_class_that_nobody_changed_is_cacheable():
+    class Base(App, ABC):
+        @abstractmethod
+        def name_model(self): ...
+
+    class Concrete(Base):
+        def name_model(self):
+            return "model"
+
+    assert Concrete("a").why_uncacheable() is None
+    assert Concrete("a").initialization.settings == {}
