@@ -108,6 +108,7 @@ class Logged(PromptResponseSUT):
 class Length(CompletionAnnotator):
     """The length of an answer, found by a plain function in a thread."""
 
+    identity_excludes = frozenset({"log"})
     log = None
 
     def translate_request(self, prompt, completion):
