@@ -199,4 +199,4 @@ def _state_message(folder: RunFolder, state: State) -> str:
     latest = folder.journal if folder.journal.exists() else folder.path / MANIFEST
     written = datetime.fromtimestamp(latest.stat().st_mtime, UTC)
     became = "It is going on" if state == "running" else "It was killed, or its record could not be written"
-    return f"{became}; the last item was written at {written:%Y-%m-%d %H:%M:%S} UTC."
+    return f"{became}; its last activity was at {written:%Y-%m-%d %H:%M:%S} UTC."

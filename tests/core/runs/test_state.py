@@ -91,7 +91,7 @@ def test_a_killed_run_is_counted_from_its_journal_and_its_totals(begun, scored, 
     assert shown.record.dependency_versions == {"words": "1"}
     assert [item.index for item in shown.record.iter_items()] == list(range(9))
     assert shown.record.failure.message == (
-        f"It was killed, or its record could not be written; the last item was written at {TIME}"
+        f"It was killed, or its record could not be written; its last activity was at {TIME}"
     )
 
 
@@ -103,7 +103,7 @@ def test_a_run_that_is_going_on_says_so(begun, scored):
     journal.close()
     assert (shown.ended, shown.going_on) == (False, True)
     assert shown.record.failure.stage == "run"
-    assert shown.record.failure.message == f"It is going on; the last item was written at {TIME}"
+    assert shown.record.failure.message == f"It is going on; its last activity was at {TIME}"
 
 
 def test_of_a_run_that_kept_no_count_neither_time_nor_calls_are_known(begun):
@@ -113,7 +113,7 @@ def test_of_a_run_that_kept_no_count_neither_time_nor_calls_are_known(begun):
     shown = recorded_run(run)
     assert (shown.record.seconds, shown.record.spent) == (None, None)
     assert shown.record.counts.items == 0
-    assert shown.record.failure.message.endswith(f"the last item was written at {TIME}")
+    assert shown.record.failure.message.endswith(f"its last activity was at {TIME}")
 
 
 def test_a_manifest_gives_no_result_to_a_run_without_an_end(begun, scored):
