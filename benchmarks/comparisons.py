@@ -5,9 +5,11 @@ Coverage below 93.5 % is marked by an asterisk. Run by hand: uv run python bench
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
+from graded_scores import CASES, SIZES, drawn
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
@@ -16,7 +18,6 @@ from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import Comparison, System
 from modelgauge.stats import (
     bootstrap_difference,
-    compare_systems,
     difference_bounds,
     discordant_shares,
     equivalence_test,
@@ -125,10 +126,33 @@ def of_numbers(samples: int) -> None:
             )  # fmt: skip
 
 
+def of_graded_scores(samples: int) -> None:
+    table("Graded scores from 0 to 1", "scores", "n", "here", "Student's t", "here finds", "t finds")
+    for name in CASES:
+        for n in SIZES:
+            pairs, truth = drawn(name, n, samples)
+            found = [paired_difference(*pair, declared=(0, 1.0001)) for pair in pairs]
+            plain = [mean_error(after - before) for before, after in pairs]
+            finds = ["", ""]
+            if truth == 0:
+                finds = [
+                    errors(one.p_value for one in found),
+                    errors(
+                        2 * student_t_sf(abs(e.mean) / e.stderr, e.df) if e.stderr else None for e in plain
+                    ),
+                ]
+            row(
+                name, n,
+                coverage((one.difference.interval for one in found), truth),
+                coverage((t_interval(one) or (one.mean, one.mean) for one in plain), truth),
+                *finds,
+            )  # fmt: skip
+
+
 def of_clusters(samples: int) -> None:
     table(
         "Clustered differences",
-        "clusters", "sizes", "differences", "correlation", "CR2", "ignored", "CR2 test",
+        "clusters", "sizes", "differences", "correlation", "here", "ignored", "here finds",
     )  # fmt: skip
     for groups in (5, 20, 50):
         for kind in ("4", "1 to 20"):
@@ -151,6 +175,57 @@ def of_clusters(samples: int) -> None:
                         coverage(ignored, 0.0),
                         errors(one.p_value for one in found),
                     )  # fmt: skip
+
+
+def of_few_clusters(samples: int) -> None:
+    table(
+        "Right and wrong answers of which few share a cluster",
+        "items", "clusters", "only one right", "correlation", "here", "CR2 with t", "here finds", "CR2 finds",
+    )  # fmt: skip
+    kinds = {
+        "1 of 2": np.repeat(np.arange(99), [2] + [1] * 98),
+        "20 of 2": np.repeat(np.arange(80), [2] * 20 + [1] * 60),
+        "1 of 10": np.repeat(np.arange(91), [10] + [1] * 90),
+        "25 of 4": np.repeat(np.arange(25), 4),
+        "20 of 1 to 20": np.repeat(np.arange(20), np.linspace(1, 20, 20).astype(int)),
+    }
+    for kind, labels in kinds.items():
+        for shares in ((0.03, 0.0), (0.03, 0.03), (0.1, 0.05), (0.25, 0.25)):
+            for correlation in (0.5, 1.0):
+                found, plain = [], []
+                for _ in range(samples):
+                    pair = discordant_clusters(labels, shares, correlation)
+                    found.append(paired_difference(*pair, clusters=labels, declared=(0, 1)))
+                    plain.append(mean_error(pair[1] - pair[0], labels))
+                truth = shares[1] - shares[0]
+                finds = ["", ""]
+                if not truth:
+                    finds = [
+                        errors(one.p_value for one in found),
+                        errors(
+                            2 * student_t_sf(abs(e.mean) / e.stderr, e.df) if e.stderr else None
+                            for e in plain
+                        ),
+                    ]
+                row(
+                    len(labels), kind, f"{shares[0]}, {shares[1]}", correlation,
+                    coverage((one.difference.interval for one in found), truth),
+                    coverage((t_interval(one) or (one.mean, one.mean) for one in plain), truth),
+                    *finds,
+                )  # fmt: skip
+
+
+def discordant_clusters(
+    labels: np.ndarray, shares: tuple[float, float], correlation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two systems of which only the baseline, or only the candidate, is right on these shares of the items."""
+    odds = [*shares, 1 - sum(shares)]
+    shared, own = (
+        generator.choice(3, labels.max() + 1, p=odds)[labels],
+        generator.choice(3, len(labels), p=odds),
+    )
+    kinds = np.where(generator.random(len(labels)) < correlation**0.5, shared, own)
+    return (kinds != 1) * 1.0, (kinds != 0) * 1.0
 
 
 def clustered(labels: np.ndarray, name: str, correlation: float) -> tuple[np.ndarray, np.ndarray]:
@@ -198,32 +273,66 @@ def of_equivalence(samples: int) -> None:
                 n,
                 errors(equivalence_test(*pair, 0.05).p_equivalent for pair in pairs),
             )
+    table(
+        "Graded scores, where the candidate is worse by the margin: not worse in (at most 0.05)",
+        "scores", "n", "share",
+    )  # fmt: skip
+    for name in ("all lose 0.03", *(name for name in CASES if "lose" in name and "0.97" not in name)):
+        for n in (5, *SIZES):
+            pairs, truth = ([(np.full(n, 0.9), np.full(n, 0.87))] * samples, -0.03)
+            if name in CASES:
+                pairs, truth = drawn(name, n, samples)
+            found = (equivalence_test(*pair, -truth, declared=(0, 1.0001)) for pair in pairs)
+            row(name, n, errors(one.p_not_lower for one in found))
 
 
 def of_leaderboards(samples: int) -> None:
-    table("Leaderboards: all hold together", "systems", "values", "n", "intervals", "ranks")
+    table(
+        "Leaderboards: all hold together, and alike systems that are told apart",
+        "systems", "values", "n", "intervals", "ranks", "told apart",
+    )  # fmt: skip
+    cases: dict[str, Callable[[int, int], tuple[np.ndarray, np.ndarray]]] = {
+        "normal, all alike": lambda n, m: (normal_systems(n, m, np.zeros(m)), np.zeros(m)),
+        "normal, two alike": lambda n, m: (
+            normal_systems(n, m, np.arange(m) // 2 * 0.3),
+            np.arange(m) // 2 * 0.3,
+        ),
+        "right and wrong, all alike": lambda n, m: (
+            (normal_systems(n, m, np.zeros(m)) > -0.5) * 1.0,
+            np.zeros(m),
+        ),
+    }
     for m in (3, 6):
-        for name, truth in (
-            ("normal, all alike", np.zeros(m)),
-            ("normal, two alike", np.arange(m) // 2 * 0.3),
-        ):
+        for name, draw in cases.items():
             for n in (10, 50, 200):
                 held = []
                 for _ in range(samples // 4):
-                    values = generator.normal(size=(n, 1)) + generator.normal(size=(n, m)) + truth
-                    found = compare_systems(values, draws=2000)
-                    differences = truth - truth[:, None]
-                    inside = np.isnan(found.low) | ((found.low <= differences) & (differences <= found.high))
-                    best = 1 + (differences > 0).sum(axis=1)
-                    worst = m - (differences < 0).sum(axis=1)
-                    ranks = (found.ranks[:, 0] <= worst) & (best <= found.ranks[:, 1])
-                    held.append((inside.all(), ranks.all()))
-                row(
-                    m,
-                    name,
-                    n,
-                    *map(marked, np.mean(held, axis=0)),
-                )
+                    values, truth = draw(n, m)
+                    (board,) = compared(
+                        [(values[:, 0], after) for after in values.T[1:]], several=True
+                    ).leaderboard
+                    of_label = dict(zip(map(str, range(m)), truth, strict=True))
+                    inside = [
+                        low - 1e-9 <= of_label[first] - of_label[other] <= high + 1e-9
+                        for first, other, low, high in board.intervals
+                    ]
+                    ranks = [
+                        best <= m - sum(truth < of_label[label]) and 1 + sum(truth > of_label[label]) <= worst
+                        for label, (best, worst) in ((one.system, one.ranks) for one in board.systems)
+                    ]
+                    together = [{*group} for group in board.groups]
+                    apart = [
+                        of_label[one] == of_label[other]
+                        and not any({one, other} <= group for group in together)
+                        for one, other in combinations(of_label, 2)
+                    ]
+                    held.append((all(inside), all(ranks), any(apart)))
+                *shares, told_apart = np.mean(held, axis=0)
+                row(m, name, n, *map(marked, shares), f"{told_apart:.3f}")
+
+
+def normal_systems(n: int, m: int, means: np.ndarray) -> np.ndarray:
+    return generator.normal(size=(n, 1)) + generator.normal(size=(n, m)) + means
 
 
 def of_interactions(samples: int) -> None:
@@ -243,24 +352,31 @@ def of_interactions(samples: int) -> None:
                 row(groups, ", ".join(map(str, sizes)), name, errors(p_values))
 
 
-def compared(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Comparison:
-    """What `compare` says of a baseline and a candidate that have done several tests."""
-    systems = [
-        System(label=label, sut_uid=label, runs={}, given=label) for label in ("baseline", "candidate")
-    ]
+def compared(
+    pairs: list[tuple[np.ndarray, np.ndarray]],
+    *,
+    several: bool = False,
+    ranges: dict[str, Interval] | None = None,
+    same_items: bool = False,
+) -> Comparison:
+    """What `compare` says of a baseline and a candidate that have done several tests, or of several candidates."""
+    numbers = range(1, len(pairs) + 1)
+    labels = [str(number) for number in numbers] if several else ["candidate"]
+    systems = [System(label=label, sut_uid=label, runs={}, given=label) for label in ("0", *labels)]
     items = tuple(
         PairedItems(
-            test=f"test {number}",
-            candidate="candidate",
+            test="test" if several else f"test {number}",
+            candidate=str(number) if several else "candidate",
             matched_by="id",
             n_only_baseline=0,
             n_only_candidate=0,
             before=PairedSide(np.arange(len(before)), {"score": before}),
             after=PairedSide(np.arange(len(after)), {"score": after}),
             directions={"score": "higher"},
-            ranges={"score": (0.0, 1.0)} if set(before) | set(after) <= {0.0, 1.0} else {},
+            questions=np.arange(len(before)) if same_items else None,
+            ranges=ranges or ({"score": (0.0, 1.0)} if set(before) | set(after) <= {0.0, 1.0} else {}),
         )
-        for number, (before, after) in enumerate(pairs)
+        for number, (before, after) in zip(numbers, pairs, strict=True)
     )
     return compare_pairs(PairedRuns(systems[0], tuple(systems[1:]), items), CompareOptions())
 
@@ -285,19 +401,37 @@ def of_verdicts(samples: int) -> None:
                 row(name, n, tests, f"{np.mean(false):.3f}", f"{np.mean(found):.3f}")
 
 
+MEANS = [*((tests, n) for tests in (2, 5) for n in (5, 10, 50)), (20, 10)]
+"""Numbers of tests, and of the items of each."""
+
+
 def of_means(samples: int) -> None:
-    table("Means over tests", "values", "tests", "items of each", "interval", "test")
+    table("Means over tests", "values", "tests", "items of each", "interval", "finds")
     for name in ("normal", "right and wrong: 0.6", "right and wrong: 0.9"):
-        for tests in (2, 5, 20):
-            for n in (10, 50, 200):
-                found = [
-                    compared([of_mean(name, n, 0.0) for _ in range(tests)]).macro[0] for _ in range(samples)
-                ]
-                row(
-                    name, tests, n,
-                    coverage((one.interval for one in found), 0.0),
-                    errors(one.p_value for one in found),
-                )  # fmt: skip
+        for tests, n in MEANS:
+            found = [compared([of_mean(name, n, 0.0) for _ in range(tests)]).macro[0] for _ in range(samples)]
+            row(
+                name, tests, n,
+                coverage((one.interval for one in found), 0.0),
+                errors(one.p_value for one in found),
+            )  # fmt: skip
+    for name in ("97 % gain 0.03, 3 % lose 0.97", "3 % lose all, others up to 0.1"):
+        for tests, n in MEANS:
+            pairs, truth = drawn(name, n, tests * samples)
+            found = [
+                compared(pairs[start : start + tests], ranges={"score": (0.0, 1.0001)}).macro[0]
+                for start in range(0, len(pairs), tests)
+            ]
+            finds = errors(one.p_value for one in found) if truth == 0 else ""
+            row(name, tests, n, coverage((one.interval for one in found), truth), finds)
+    for name in ("normal", "right and wrong: 0.6"):
+        for n in (10, 50):
+            found = [compared([of_mean(name, n, 0.0)] * 8, same_items=True).macro[0] for _ in range(samples)]
+            row(
+                f"{name}; one test 8 times", 8, n,
+                coverage((one.interval for one in found), 0.0),
+                errors(one.p_value for one in found),
+            )  # fmt: skip
 
 
 def needed_difference(stderr: float, family: int) -> float:
@@ -319,7 +453,9 @@ def main() -> None:
     parts = (
         of_right_and_wrong,
         of_numbers,
+        of_graded_scores,
         of_clusters,
+        of_few_clusters,
         of_missing_items,
         of_equivalence,
         of_leaderboards,

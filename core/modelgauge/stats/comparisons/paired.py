@@ -238,12 +238,12 @@ def _effect_of_clusters(values: "NDArray[np.float64]", codes: "NDArray[np.int64]
 
     It is estimated as CR2's variance divided by that of independent items. Few clusters with a difference estimate it
     badly, so it is averaged with the design effect of clusters whose items are all alike, which weighs as much as one
-    such cluster; and it is at least 1, and at most that. Chosen by simulation: docs/reference/comparisons.md.
+    such cluster. It is at least 1. Chosen by simulation: docs/reference/comparisons.md.
     """
     most = design_effect(np.bincount(codes), 1.0)
     differing, alone = len(np.unique(codes[values != 0.0])), mean_error(values).stderr
     found = (stderr / alone) ** 2 if alone else most
-    return min(max(1.0, (differing * found + most) / (differing + 1)), most)
+    return max(1.0, (differing * found + most) / (differing + 1))
 
 
 def unseen_differences(
