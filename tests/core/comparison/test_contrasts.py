@@ -111,9 +111,9 @@ def test_items_of_a_cluster_count_once():
     assert (row.p_kind, row.n_clusters, alone.n_clusters) == ("mcnemar_clusters", 100, None)
     differences = candidate - baseline
     assert row.stderr == pytest.approx(scipy_stats.sem(differences), **near)
-    # The variance of 400 independent items has the divisor 399, not 99; a little less of the effect is estimated.
-    assert row.interval == pytest.approx(alone.interval, abs=2e-4)
-    assert row.p_value == pytest.approx(alone.p_value, rel=0.02)
+    # Nearly the same: the variance of 400 independent items has the divisor 399, not 99.
+    assert row.interval == pytest.approx(alone.interval, abs=1e-3)
+    assert row.p_value == pytest.approx(alone.p_value, rel=0.05)
     assert compared(baseline, candidate, clusters=np.arange(100)) == alone
 
 
