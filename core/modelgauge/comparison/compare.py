@@ -8,7 +8,7 @@ import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted
-from modelgauge.comparison.leaderboards import leaderboards
+from modelgauge.comparison.leaderboards import boards_of, leaderboard
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
@@ -110,16 +110,18 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
     rows = [contrast(items, name, options) for items, name in pairs]
-    family = adjusted(rows, pairs)
-    verdicts = FamilyVerdicts(runs.baseline.label, len(family.p_values), options.alpha)
+    boards = boards_of(pairs, rows, options)
+    of_candidates = {key: p for board in boards for key, p in board.p_values_of_candidates().items()}
+    family = adjusted(rows, pairs, of_candidates)
+    verdicts = FamilyVerdicts(runs.baseline.label, len(family.adjusted), options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
-        family=len(family.p_values),
+        family=len(family.adjusted),
         comparisons=tuple(map(verdicts.of, family.rows)),
         macro=tuple(map(verdicts.of_mean, family.means)),
-        leaderboard=tuple(leaderboards(pairs, family, runs.baseline.label, options)),
+        leaderboard=tuple([leaderboard(board, family, runs.baseline.label) for board in boards]),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )

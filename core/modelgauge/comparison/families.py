@@ -1,6 +1,6 @@
 """Several comparisons at once: p values adjusted together; leaderboards are in `leaderboards`."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,26 +17,29 @@ class Family(NamedTuple):
     Args:
         rows: the comparisons.
         means: their means over tests.
-        p_values: all p values that were adjusted, each with what it answers.
-        questions: for each row the place of the first row with the same values.
+        adjusted: all p values that were adjusted together, by what they answer.
     """
 
     rows: list[MeasurementComparison]
     means: list[MacroComparison]
-    p_values: dict[Hashable, float]
-    questions: list[int]
+    adjusted: dict[Hashable, float]
 
 
-def adjusted(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]) -> Family:
-    """The comparisons and their means over tests, with p values adjusted for all of them.
+def adjusted(
+    rows: Sequence[MeasurementComparison],
+    pairs: Sequence[tuple[PairedItems, str]],
+    of_candidates: Mapping[Hashable, float],
+) -> Family:
+    """The comparisons and their means over tests, with p values adjusted for all of them and those of leaderboards.
 
     Measurements with equal values on all items of both sides count as a single p value.
 
     Args:
         rows: the comparisons.
         pairs: for each the paired items and the name of the measurement.
+        of_candidates: the p values of pairs of candidates on leaderboards, by what they answer.
     """
-    questions = _questions_of(pairs)
+    questions = questions_of(pairs)
     means = [
         (mean, tuple(questions[place] for place in places)) for mean, places in means_over_tests(rows, pairs)
     ]
@@ -50,6 +53,7 @@ def adjusted(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[Paired
         for name in ("p_value", "p_interaction")
         if (p := getattr(row, name, None)) is not None
     }
+    p_values |= of_candidates
     found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     return Family(
         [
@@ -63,12 +67,11 @@ def adjusted(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[Paired
             mean.replaced(p_adjusted=found.get(("p_value", question, mean.p_value)))
             for mean, question in means
         ],
-        p_values,
-        questions,
+        found,
     )
 
 
-def _questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
+def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
     """For each measurement of paired items the place of the first that has the same values, on all items of both sides.
 
     A score of 0 or 1 and whether it passed, say: they ask one question, and must not cost each other's p values.

@@ -10,130 +10,135 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelgauge.comparison.contrasts import pair_difference
-from modelgauge.comparison.families import Family
+from modelgauge.comparison.families import Family, questions_of
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import LeaderboardTable, MeasurementComparison, RankedSystem
-from modelgauge.stats.comparisons.families import holm
 from modelgauge.stats.comparisons.leaderboard import groups_of
 from modelgauge.stats.comparisons.paired import PairedDifference
-from modelgauge.stats.intervals import joined_clusters
+from modelgauge.stats.intervals import CONFIDENCE, joined_clusters
 
 Pair = tuple[int, int]
 """Two systems of a leaderboard by their places, the baseline's being 0."""
 
 
-class _Board(NamedTuple):
+class Board(NamedTuple):
     """The systems of a leaderboard.
 
     Args:
         name: of the measurement.
-        rows: the comparison of each candidate with the baseline.
         items: the items of each candidate, paired with the baseline's.
+        places: for each candidate the place of its row among all comparisons with the baseline.
         questions: for each candidate the place of the first row with the same values.
+        options: of the comparison.
     """
 
     name: str
-    rows: list[MeasurementComparison]
     items: list[PairedItems]
+    places: list[int]
     questions: list[int]
+    options: CompareOptions
 
     @property
     def pairs(self) -> list[Pair]:
         """All pairs of two systems, the earlier first."""
         return [*combinations(range(len(self.items) + 1), 2)]
 
-    def items_of(self, pair: Pair) -> PairedItems:
-        """Pair the items of two systems, as the baseline's and the candidate's."""
+    def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> PairedDifference | None:
+        """Return the difference of two systems over the items of both, the later one's less the earlier one's."""
         first, second = pair
-        other = self.items[second - 1]
-        return other if first == 0 else _paired_candidates(self.items[first - 1], other)
+        items = self.items[second - 1]
+        if first > 0:
+            items = _paired_candidates(self.items[first - 1], items)
+        return pair_difference(items, self.name, self.options, confidence)
+
+    def p_values_of_candidates(self) -> dict[Hashable, float]:
+        """Return the p value of each pair of candidates, by what it answers."""
+        found = {pair: self.difference(pair) for pair in self.pairs if pair[0] > 0}
+        return {
+            self.question(pair, each.p_value): each.p_value
+            for pair, each in found.items()
+            if each is not None and each.p_value is not None
+        }
 
     def question(self, pair: Pair, p_value: float) -> Hashable:
         """What a p value of two candidates answers; measurements of equal values ask the same."""
         return ("pair", *(self.questions[place - 1] for place in pair), p_value)
 
 
-def leaderboards(
-    pairs: Sequence[tuple[PairedItems, str]], family: Family, baseline: str, options: CompareOptions
-) -> Iterator[LeaderboardTable]:
-    """Yield each measurement of each test that three systems or more have values of.
-
-    A candidate and the baseline are told apart where the verdict does so. Two candidates are told apart by the same
-    test, adjusted for all p values that are shown together and those of all pairs of candidates (Holm).
+def boards_of(
+    pairs: Sequence[tuple[PairedItems, str]], rows: Sequence[MeasurementComparison], options: CompareOptions
+) -> list[Board]:
+    """Return the leaderboard of each measurement of each test that three systems or more have values of.
 
     Args:
-        pairs: for each row of the family the paired items and the name of the measurement.
-        family: the comparisons with the baseline, adjusted.
-        baseline: its label.
+        pairs: for each row the paired items and the name of the measurement.
+        rows: the comparisons with the baseline.
         options: of the comparison.
     """
-    boards = [*_boards(pairs, family)]
-    number = len(family.p_values) + sum(first > 0 for board in boards for first, _ in board.pairs)
-    confidence = 1 - options.alpha / max(1, number)
-    found = [
-        {pair: pair_difference(board.items_of(pair), board.name, options, confidence) for pair in board.pairs}
-        for board in boards
-    ]
-    p_values = dict(family.p_values)
-    for board, differences in zip(boards, found, strict=True):
-        p_values |= {
-            board.question(pair, each.p_value): each.p_value
-            for pair, each in differences.items()
-            if pair[0] > 0 and each is not None and each.p_value is not None
-        }
-    of_all = dict(zip(p_values, holm([*p_values.values()]), strict=True))
-    for board, differences in zip(boards, found, strict=True):
-        is_apart = {
-            pair: _is_apart(board, pair, each, of_all, options.alpha) for pair, each in differences.items()
-        }
-        yield _table(board, baseline, differences, is_apart)
-
-
-def _boards(pairs: Sequence[tuple[PairedItems, str]], family: Family) -> Iterator[_Board]:
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, ((items, name), row) in enumerate(zip(pairs, family.rows, strict=True)):
+    questions, places = questions_of(pairs), dict[tuple[str, str], list[int]]()
+    for place, ((items, name), row) in enumerate(zip(pairs, rows, strict=True)):
         if not np.isnan(items.after.values[name]).all():
             places.setdefault((row.test, name), []).append(place)
-    for (_, name), own in places.items():
-        rows = [family.rows[place] for place in own]
-        units = [row.n_paired if row.n_clusters is None else row.n_clusters for row in rows]
-        if len(own) > 1 and max(units) > 1:
-            yield _Board(
-                name, rows, [pairs[place][0] for place in own], [family.questions[place] for place in own]
-            )
+    return [
+        Board(
+            name,
+            [pairs[place][0] for place in own],
+            own,
+            [questions[place] for place in own],
+            options,
+        )
+        for (_, name), own in places.items()
+        if len(own) > 1 and max(_n_units(rows[place]) for place in own) > 1
+    ]
 
 
-def _is_apart(
-    board: _Board,
-    pair: Pair,
-    found: PairedDifference | None,
-    adjusted: Mapping[Hashable, float],
-    alpha: float,
-) -> bool:
-    """Return whether two systems are told apart."""
-    if found is None or found.p_value is None or not found.difference.value:
-        return False
-    p_value = adjusted[board.question(pair, found.p_value)] if pair[0] else board.rows[pair[1] - 1].p_adjusted
-    return p_value is not None and p_value < alpha
+def _n_units(row: MeasurementComparison) -> int:
+    return row.n_paired if row.n_clusters is None else row.n_clusters
+
+
+def leaderboard(board: Board, family: Family, baseline: str) -> LeaderboardTable:
+    """Rank the systems of a leaderboard by the pairs that are told apart.
+
+    A candidate and the baseline are told apart where the verdict does so, two candidates by the same test, with p
+    values adjusted together.
+
+    Args:
+        board: the systems.
+        family: all comparisons that are shown together.
+        baseline: the label of the baseline.
+    """
+    alpha = board.options.alpha
+    confidence = 1 - alpha / max(1, len(family.adjusted))
+    found = {pair: board.difference(pair, confidence) for pair in board.pairs}
+    rows = [family.rows[place] for place in board.places]
+    apart = set()
+    for pair, each in found.items():
+        if each is not None and each.p_value is not None and each.difference.value:
+            of_baseline = rows[pair[1] - 1].p_adjusted
+            adjusted = family.adjusted[board.question(pair, each.p_value)] if pair[0] else of_baseline
+            if adjusted is not None and adjusted < alpha:
+                apart.add(pair)
+    return _table(board, rows, baseline, found, apart)
 
 
 def _table(
-    board: _Board,
+    board: Board,
+    rows: Sequence[MeasurementComparison],
     baseline: str,
     found: Mapping[Pair, PairedDifference | None],
-    is_apart: Mapping[Pair, bool],
+    apart: set[Pair],
 ) -> LeaderboardTable:
     labels = [baseline, *(items.candidate for items in board.items)]
     values = _values(board)
-    direction = board.rows[0].direction
+    direction = rows[0].direction
     sign = -1 if direction == "lower" else 1
     means = [float(np.mean(own)) for own in values]
     order = sorted(range(len(labels)), key=lambda place: -sign * means[place])
     # better[row, column]: the column's system is better than the row's
     better = np.zeros((len(labels), len(labels)), dtype=bool)
     for (first, second), each in found.items():
-        if each is not None and is_apart[first, second]:
+        if each is not None and (first, second) in apart:
             worst, best = (first, second) if sign * each.difference.value > 0 else (second, first)
             better[worst, best] = True
     ranks = [
@@ -141,7 +146,7 @@ def _table(
         for place in range(len(labels))
     ]
     return LeaderboardTable(
-        test=board.rows[0].test,
+        test=rows[0].test,
         measurement=board.name,
         n=_n_common(board),
         direction=direction,
@@ -190,7 +195,7 @@ def _paired_candidates(first: PairedItems, second: PairedItems) -> PairedItems:
     )
 
 
-def _values(board: _Board) -> list[NDArray[np.float64]]:
+def _values(board: Board) -> list[NDArray[np.float64]]:
     """Return the values of each system on its items that the baseline's run has too."""
     of_baseline: dict[int, float] = {}
     for items in board.items:
@@ -201,7 +206,7 @@ def _values(board: _Board) -> list[NDArray[np.float64]]:
     return [column[~np.isnan(column)] for column in columns]
 
 
-def _n_common(board: _Board) -> int:
+def _n_common(board: Board) -> int:
     """Count the items that all systems have a value of."""
     scored = [
         items.before.places[~np.isnan(items.before.values[board.name] + items.after.values[board.name])]

@@ -312,8 +312,8 @@ class Comparison(Frozen):
         baseline: what the candidates are compared with.
         candidates: in the order in which they were given.
         alpha: the level below which an adjusted p value is a finding.
-        family: how many p values were adjusted together: those of all comparisons, of their groups, and of means over
-            tests; measurements with equal values on all items count once.
+        family: how many p values were adjusted together: those of all comparisons, of their groups, of means over
+            tests, and of pairs of candidates on leaderboards; measurements with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, if there are two tests or more.
         leaderboard: for each test and measurement, if there are three systems or more.

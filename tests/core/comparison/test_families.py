@@ -14,6 +14,7 @@ from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, gsm8k_of, items_of,
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.errors import RecordError, UnknownNameError
+from modelgauge.stats import mcnemar_test
 
 generator = np.random.default_rng(7)
 
@@ -37,10 +38,14 @@ def test_all_that_is_shown_is_adjusted_together():
     items = [*gaining("B", [0, 0.1, 0.2]), *gaining("C", [0.05, 0.15])]
     found = compare_pairs(runs_of(*items), CompareOptions())
     rows = [*found.comparisons, *found.macro]
-    assert (len(found.macro), found.family, found.alpha) == (2, 7, 0.05)
-    assert [row.p_adjusted for row in rows] == pytest.approx(
-        multipletests([row.p_value for row in rows], method="holm")[1]
-    )
+    # Five tests and two means, and B beside C on the leaderboards of two tests.
+    assert (len(found.macro), found.family, found.alpha) == (2, 9, 0.05)
+    of_candidates = [
+        mcnemar_test(one.after.values["accuracy"], other.after.values["accuracy"]).p_value
+        for one, other in zip(items[:2], items[3:], strict=True)
+    ]
+    expected = multipletests([*(row.p_value for row in rows), *of_candidates], method="holm")[1]
+    assert [row.p_adjusted for row in rows] == pytest.approx(expected[:-2])
     for row in rows:
         assert (row.verdict in ("better", "worse")) == (row.p_adjusted < 0.05)
 
@@ -390,4 +395,4 @@ def test_many_tests_of_many_systems_take_seconds():
     began = time.process_time()
     found = compare_pairs(runs_of(*items), CompareOptions())
     assert time.process_time() - began < 8
-    assert (len(found.comparisons), found.family, len(found.leaderboard)) == (108, 112, 27)
+    assert (len(found.comparisons), found.family, len(found.leaderboard)) == (108, 274, 27)
