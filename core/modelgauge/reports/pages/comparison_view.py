@@ -216,7 +216,7 @@ def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
     return {
         "test": board.test,
         "measurement": board.measurement,
-        "items": leaderboard_items(board),
+        "over": leaderboard_items(board),
         "overlap": any(len(group) > 1 for group in board.groups),
         "rows": [dict(zip(names, row, strict=True)) for row in leaderboard_rows(board)],
     }

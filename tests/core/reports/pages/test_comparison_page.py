@@ -63,6 +63,14 @@ def test_a_comparison_from_json_has_a_page_without_items():
     assert "#compare=" not in page
 
 
+def test_a_leaderboard_says_which_items_it_is_over():
+    runs = _runs(*(record(name, *[item(place) for place in range(3)], **DIRECTION) for name in "abc"))
+    page = _page(compare_runs(runs))
+    assert "3 items that all systems have." in page
+    runs = _runs(*(run.record for run in runs[:2]), record("c", item(0), item(1, None), item(2), **DIRECTION))
+    assert "2 to 3 items of each system, compared in pairs." in _page(compare_runs(runs))
+
+
 def test_which_way_is_better_is_said_by_the_direction():
     for direction, sides in {
         "higher": ["A better", "B better"],
