@@ -184,7 +184,7 @@ class InvalidResponseError(CallError):
 
 
 class EmptyAnswerError(CallError):
-    """A SUT answered without any text, and without having written a token. The call is retried."""
+    """Raised for an answer without text and without a single token of output. The call is retried."""
 
 
 class MissingLogProbabilitiesError(CallError):
@@ -192,7 +192,7 @@ class MissingLogProbabilitiesError(CallError):
 
 
 class BlockedError(CallError):
-    """A content filter of the service withheld an answer, or a part of it (`SUTCompletion.blocked`)."""
+    """Raised for an answer that a content filter withheld, in whole or in part (`SUTCompletion.blocked`)."""
 
 
 class SingleCompletionError(CallError):

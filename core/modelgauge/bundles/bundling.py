@@ -155,7 +155,7 @@ class _Contents:
 
     @staticmethod
     def owner_of(run: RunFolder) -> str:
-        """The name of a run's test without options, which owns its data."""
+        """Return the name of a run's test without options, which owns its data."""
         return str(run.read_manifest().get("test_uid")).partition("?")[0]
 
     def _lines(self, run: RunFolder) -> Iterator[str]:

@@ -13,7 +13,7 @@ _FILE = re.compile(rf"{FOLDER}(/[a-z0-9_~.-]+){{3}}/(manifest\.json|data/[^/]+)"
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a path in a bundle is that of external data."""
+    """Return whether a path in a bundle is that of external data."""
     return _FILE.fullmatch(name) is not None
 
 
@@ -38,7 +38,7 @@ class DataFiles:
         Args:
             run: the run.
             owner: the name of its test, without options.
-            versions: of the data, by key.
+            versions: the version of each file of data, by key.
         """
         data_dir = run.path.parent.parent if run.path.parent.name == RUNS else self._data_dir
         for key, version in versions.items():

@@ -249,7 +249,7 @@ def _comparable_parts(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
 
 
 def _part(estimate: Any, name: str) -> Any:
-    """A part of a result; bounds in rising order, as earlier versions wrote them where lower is better too."""
+    """Return a part of a result, with its bounds in rising order, as earlier versions wrote them."""
     part = getattr(estimate, name, None)
     return part and tuple(sorted(part)) if name == "bounds" else part
 

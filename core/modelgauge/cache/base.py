@@ -109,7 +109,7 @@ class ResponseCache(Protocol):
         ...
 
     def forget(self, digests: Collection[str]) -> int:
-        """Remove the entries of these keys; returns how many there were."""
+        """Remove the entries of these keys, and return their number."""
         ...
 
     def clear(self) -> int:

@@ -197,7 +197,7 @@ def _words(path: Path) -> str:
 
 
 def _whose(steps: "list[str | int]") -> str:
-    """Words for a part of an identity, which is {"made": [uid, class, version, arguments], "with": {...}, …}."""
+    """Describe a part of an identity, which is {"made": [uid, class, version, arguments], "with": {...}, …}."""
     match steps:
         case ["made", int(place)] if place < len(_MADE):
             return _MADE[place]

@@ -68,7 +68,7 @@ class DiskCache(CacheFolder):
         self._former: list[Any] = []
         self._file: tuple[int, int] | None = None
         try:
-            # A folder that is there is used as it is: several accounts may share it.
+            # Keep the mode of an existing folder: several accounts may share it.
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             check_files(directory)
             self.leases = Leases(directory)
@@ -165,7 +165,7 @@ class DiskCache(CacheFolder):
         return CacheCheck(sound=sound, damaged=len(bad), structure=structure)
 
     def forget(self, digests: Collection[str]) -> int:
-        """Remove the entries of these keys; returns how many there were."""
+        """Remove the entries of these keys, and return their number."""
         with self._reading(), self.leases.exclusive():
             self._reconnect_if_replaced()
             with self._store.transact():
@@ -350,7 +350,7 @@ class DiskCache(CacheFolder):
 
 
 def _share(directory: Path) -> None:
-    """Let those who may write in a folder write our files in it too: each makes its files by its own umask."""
+    """Give our files the group permissions of their folder, whatever the umask of the account that creates them."""
     group = directory.stat().st_mode & 0o020
     if not group or os.name != "posix":
         return

@@ -28,7 +28,7 @@ class StoredAnswers(NamedTuple):
     Args:
         cache: as in `open_cache`.
         data_dir: the folder that holds the cache if `cache` is None.
-        keys: of the answers that are there.
+        keys: the keys of the answers that the cache has.
     """
 
     cache: str | None
@@ -37,11 +37,11 @@ class StoredAnswers(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where they are, for messages."""
+        """The place of the cache, for messages."""
         return str(self.data_dir / "cache") if self.cache is None else without_password(self.cache)
 
     def forget(self) -> int:
-        """Remove them; returns how many there were."""
+        """Remove the answers, and return their number."""
         with existing_cache(self.cache, self.data_dir) as cache:
             return 0 if cache is None else cache.forget(self.keys)
 
@@ -49,12 +49,12 @@ class StoredAnswers(NamedTuple):
 def stored_answers(
     runs: Sequence[RunFolder], items: Sequence[str], settings: Settings, given: str | None
 ) -> list[StoredAnswers]:
-    """Find the answers of runs that are in their caches.
+    """Find the answers of runs that are still in their caches.
 
     Args:
-        runs: whose journals name the keys.
-        items: ids of items; all if there are none.
-        settings: of the user; their cache counts for runs that may be somebody else's.
+        runs: the runs, whose journals name the keys.
+        items: ids of items; empty for all items.
+        settings: the user's settings, whose cache is used for runs that may be somebody else's.
         given: the cache that the caller names.
 
     Raises:

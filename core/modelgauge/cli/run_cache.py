@@ -1,4 +1,4 @@
-"""The cache that earlier runs used, for the commands that use it again; asks for its password at a terminal."""
+"""The cache that earlier runs used, for commands that use it again. The password is asked for at a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from modelgauge.engine.run_files.folder import RunFolder
 
 _REFUSED = re.compile(r"passw|auth", re.IGNORECASE)
-"""Words in the errors of PostgreSQL and Redis that ask for a password."""
+"""Matches errors of PostgreSQL and Redis about a missing or wrong password."""
 
 
 def cache_of_runs(app: App, folders: Sequence[RunFolder]) -> str | None:
@@ -24,7 +24,7 @@ def cache_of_runs(app: App, folders: Sequence[RunFolder]) -> str | None:
 
     Args:
         app: of this invocation.
-        folders: of the runs, which need not be the user's own: of others no URL is used.
+        folders: the folders of the runs. The URL of a run that is not the user's own is not used.
 
     Raises:
         CacheError: the server cannot be reached, or refuses.
@@ -45,7 +45,7 @@ def cache_of_runs(app: App, folders: Sequence[RunFolder]) -> str | None:
 
 
 def _with_password(url: str) -> str | None:
-    """Ask for the password of a URL until its server takes it; None if it takes it without one."""
+    """Ask for the password of a URL until its server accepts one. Return None if it needs none."""
     from modelgauge.cache.opening import existing_cache
     from modelgauge.config.settings import Settings
     from modelgauge.errors import CacheError

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 def _too_many_failed(allowed: Allowance, record: TestRecord) -> bool:
-    """Return whether more items or repeats of a run failed than may.
+    """Return whether more items or repeats of a run failed than are allowed.
 
     If an item was scored by some of its repeats, each other repeat counts as one more failure, or as its share of
     the item.

@@ -37,7 +37,7 @@ _PATIENCE = 3.0  # seconds
 
 @dataclass(slots=True)
 class SingleCall:
-    """One call, step by step. Steps that a failure left out are None; a blocked answer is there, and a failure.
+    """One call, step by step. Steps after a failure are None; a blocked answer has both an answer and a failure.
 
     Args:
         uid: of the SUT or annotator.

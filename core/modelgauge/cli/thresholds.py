@@ -72,7 +72,7 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
 
     def declared(test: PromptResponseTest) -> dict[str, tuple[float, float] | None]:
         own = type(test).aggregate_measurements is not PromptResponseTest.aggregate_measurements
-        if own:  # its results may be anything
+        if own:  # its results can have any name
             return {}
         known: dict[str, tuple[float, float] | None] = dict.fromkeys(
             known_directions(test.measurement_directions, test.thresholds)
@@ -109,7 +109,7 @@ def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFold
 
 
 def _declared_by(record: TestRecord) -> dict[str, tuple[float, float] | None]:
-    """The measurements that a record declares and has as results, with their ranges."""
+    """Return the declared measurements that are results of a record, with their ranges."""
     from modelgauge.data.results import range_of
 
     found: dict[str, tuple[float, float] | None] = dict.fromkeys(record.result)

@@ -33,7 +33,7 @@ from modelgauge.stats.comparisons.paired import (
 from modelgauge.stats.intervals import CONFIDENCE, is_proportion, joined_clusters
 
 _LEAST_RESAMPLED = 20
-"""So many items, or clusters, can be resampled; of fewer the bootstrap makes up intervals that are too narrow."""
+"""The fewest items, or clusters, to resample. With fewer, the intervals of the bootstrap are too narrow."""
 
 
 class _Values(NamedTuple):
@@ -64,12 +64,12 @@ class _Values(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether no value is missing."""
+        """Return whether no value is missing."""
         return not (np.isnan(self.before).any() or np.isnan(self.after).any())
 
     @property
     def extremes(self) -> "tuple[_Values, _Values] | None":
-        """The values with the lowest, and with the highest difference that the missing ones allow; None if unknown."""
+        """Return the values with the lowest, and with the highest possible difference; None if they are unknown."""
         if self.is_whole:
             return self, self
         if self.ends is None or not len(self.before):
@@ -78,7 +78,7 @@ class _Values(NamedTuple):
         return self._filled(high, low), self._filled(low, high)
 
     def _filled(self, before: float, after: float) -> "_Values":
-        """Put a number in place of each missing value of a side."""
+        """Replace each missing value of a side by a number."""
         return self._replace(
             before=np.nan_to_num(self.before, nan=before), after=np.nan_to_num(self.after, nan=after)
         )
@@ -89,7 +89,7 @@ class _Values(NamedTuple):
         return len(self.before) if self.clusters is None else int(self.clusters.max()) + 1
 
     def deciding_items(self) -> int | None:
-        """Count the items that decide the difference; None if they are not few, and for right and wrong answers."""
+        """Count the items that decide the difference. Return None if they are many, or for right and wrong answers."""
         if is_proportion(np.concatenate([self.before, self.after]), self.declared):
             return None
         return deciding_items(self.before, self.after)
@@ -171,7 +171,7 @@ def _declared_range(items: PairedItems, name: str, scored: NDArray[np.bool_]) ->
 def _with_missing_items(
     every: _Values, direction: Direction | None, options: CompareOptions
 ) -> dict[str, Any]:
-    """The range, and what the missing items could change."""
+    """Return the range, and the bounds that the missing items allow."""
     bounds, bounds_interval = _bounds(every)
     return {
         "value_range": every.ends,
@@ -191,7 +191,7 @@ def _bounds(every: _Values) -> tuple[Interval | None, Interval | None]:
 
 
 def _bounds_of_mean(values: NDArray[np.float64], declared: Interval | None) -> PartlyKnown | None:
-    """The lowest and the highest mean that missing values allow; None at an end that is not known."""
+    """Return the lowest and the highest mean that missing values allow; None at an end that is not known."""
     if not len(values):
         return None
     missing, total = int(np.isnan(values).sum()), math.fsum(values[~np.isnan(values)])
@@ -201,7 +201,7 @@ def _bounds_of_mean(values: NDArray[np.float64], declared: Interval | None) -> P
 
 
 def _p_if_worst(every: _Values, direction: Direction | None, options: CompareOptions) -> float | None:
-    """The p value of a loss, with every missing item at the worst for the candidate; None if that is no loss."""
+    """Return the p value with every missing item at the worst for the candidate; None if that is no loss."""
     extremes = every.extremes
     if every.is_whole or extremes is None or direction is None:
         return None
@@ -213,7 +213,7 @@ def _p_if_worst(every: _Values, direction: Direction | None, options: CompareOpt
 def pair_difference(
     items: PairedItems, name: str, options: CompareOptions, confidence: float
 ) -> PairedDifference | None:
-    """Return the difference of a measurement over the items that both systems have a value of; None if none has both.
+    """Return the difference of a measurement over the items with a value of both systems; None if there are none.
 
     Args:
         items: of two systems.
@@ -230,7 +230,7 @@ def pair_difference(
 def _difference(values: _Values, options: CompareOptions, confidence: float = CONFIDENCE) -> PairedDifference:
     """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
     found = values.paired_difference(confidence)
-    if found.difference.interval is None:  # without one, no p value says what is so of other items
+    if found.difference.interval is None:  # without a p value, nothing can be concluded about other items
         return found
     if options.test == "permutation":
         p_value = sign_flip_test(values.before, values.after, clusters=values.clusters, seed=options.seed)
@@ -276,7 +276,7 @@ def check_margin(margin: float, name: str, ends: Interval | None) -> None:
     """Refuse a margin that no difference of a measurement could reach.
 
     Raises:
-        InvalidOptionError: the margin is no part of the range.
+        InvalidOptionError: the margin is at least as large as the range.
     """
     low, high = ends or (-math.inf, math.inf)
     if margin >= high - low:

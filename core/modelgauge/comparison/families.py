@@ -1,4 +1,4 @@
-"""Several comparisons at once: p values adjusted together; leaderboards are in `leaderboards`."""
+"""Several comparisons at once, with p values adjusted together. Leaderboards live in `leaderboards`."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple

@@ -63,7 +63,7 @@ class Gates:
         fail_if: none of these is true of a candidate's value.
         max_failed: no more of the items of both runs than this failed in either.
 
-    Each of the first three must hold whatever the failed items would have scored.
+    The first three must be true whatever the failed items would have scored.
     """
 
     fail_if_worse: bool = False
@@ -76,7 +76,7 @@ class Gates:
         return self.fail_if_worse or numbers != (None, None) or bool(self.fail_if)
 
     def check_before(self, baseline: Iterable[RecordedRun], options: CompareOptions) -> None:
-        """Refuse what the baseline shows to be wrong, before runs are made that would be compared with it.
+        """Refuse options and gates that cannot fit the baseline, before anything is run for the comparison.
 
         Args:
             baseline: its runs.
@@ -155,7 +155,7 @@ class Gates:
 
 
 def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
-    """The measurements of a run, as comparisons name them, with the range of each; None if it is unknown."""
+    """Return the range of each measurement of a run, by its name in comparisons; None for an unknown range."""
     side, record = Side(run), run.record
     declared = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
     ranges = {name: declared.get(name, side.bool_ranges.get(name)) for name in side.names}

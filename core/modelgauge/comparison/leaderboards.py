@@ -1,4 +1,4 @@
-"""Leaderboards of three systems or more, decided pair by pair with the tests that the verdicts have."""
+"""Leaderboards of three systems or more, decided pair by pair with the tests of the verdicts."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from modelgauge.stats.comparisons.paired import PairedDifference
 from modelgauge.stats.intervals import CONFIDENCE, joined_clusters
 
 Pair = tuple[int, int]
-"""Two systems of a leaderboard by their places, the baseline's being 0."""
+"""Two systems of a leaderboard by their indexes; the baseline is 0."""
 
 
 class Board(NamedTuple):
@@ -41,7 +41,7 @@ class Board(NamedTuple):
 
     @property
     def pairs(self) -> list[Pair]:
-        """All pairs of two systems, the earlier first."""
+        """All pairs of two systems, the one with the lower index first."""
         return [*combinations(range(len(self.items) + 1), 2)]
 
     def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> PairedDifference | None:
@@ -62,7 +62,7 @@ class Board(NamedTuple):
         }
 
     def question(self, pair: Pair, p_value: float) -> Hashable:
-        """What a p value of two candidates answers; measurements of equal values ask the same."""
+        """Return the question that a p value of two candidates answers, the same for measurements of equal values."""
         return ("pair", *(self.questions[place - 1] for place in pair), p_value)
 
 

@@ -1,4 +1,4 @@
-"""The means over tests of the differences of a measurement that they have in common."""
+"""Means over tests of the difference of a measurement that the tests have in common."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,9 @@ from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
 def means_over_tests(
     rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]
 ) -> Iterator[tuple[MacroComparison, tuple[int, ...]]]:
-    """Yield the mean over tests of each measurement that two or more have in the same units and direction.
+    """Yield the mean over tests of each measurement that two or more tests have, in the same units and direction.
 
-    With each come the places of its rows. P values are not adjusted yet, and verdicts wait for that.
+    Each mean comes with the indexes of its rows. P values are not adjusted yet, so there are no verdicts either.
 
     Args:
         rows: the comparisons.
@@ -37,7 +37,7 @@ def means_over_tests(
             if (row.measurement, row.candidate) == (name, candidate) and row.difference is not None
         )
         of_tests = [rows[place] for place in places]
-        ranges = {row.value_range for row in of_tests} - {None}  # unknown where all values are equal, say
+        ranges = {row.value_range for row in of_tests} - {None}  # None if all values are equal, say
         if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
             continue
         found = _overall(of_tests, [pairs[place] for place in places])
@@ -58,7 +58,7 @@ def means_over_tests(
 
 
 def _overall(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]) -> OverallMean:
-    """Return the mean over tests; graded scores of a known range get imaginary items, as those of one test do."""
+    """Return the mean over tests. Graded scores of a known range get imaginary items, as in a single test."""
     sides = [(items.before.values[name], items.after.values[name]) for items, name in pairs]
     scored = [np.flatnonzero(~np.isnan(after - before)) for before, after in sides]
     values = [(before[places], after[places]) for (before, after), places in zip(sides, scored, strict=True)]
@@ -85,7 +85,7 @@ def _ends(
     rows: Sequence[MeasurementComparison],
     values: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
 ) -> Interval | None:
-    """Return what items could show, on average over tests; None unless all have graded scores of a known range."""
+    """Return the unseen loss and gain, averaged over tests; None unless all have graded scores of a known range."""
     if not all(row.interval_kind in ("bounded", "cr2-bounded") and row.value_range for row in rows):
         return None
     ends = [
@@ -102,7 +102,7 @@ def _at(labels: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[
 
 
 def _stderr_of_interval(row: MeasurementComparison) -> float | None:
-    """The standard error that fits the interval of a difference without a spread."""
+    """Return the standard error that corresponds to the interval of a difference without a spread."""
     if row.interval is None:
         return None
     return (row.interval[1] - row.interval[0]) / (2 * normal_quantile(CONFIDENCE))

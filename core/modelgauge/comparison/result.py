@@ -65,7 +65,7 @@ class GroupDifference(Frozen):
 class MarginTest(Frozen):
     """Whether a difference is smaller than a margin that would matter, by one-sided tests at the level alpha.
 
-    Each test counts missing items as what speaks most against it, so that it holds whatever they would have scored.
+    Each test counts missing items as the values most against it, so it is valid whatever they would have scored.
 
     Args:
         margin: in units of the measurement.

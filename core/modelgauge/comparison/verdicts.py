@@ -160,7 +160,7 @@ class FamilyVerdicts:
         )
 
     def _of_interval_with_0(self, row: MeasurementComparison | MacroComparison) -> str:
-        """Say that the interval of a finding includes no difference: another method tested it, or another level."""
+        """Say that the interval of a finding includes 0, which is possible with another method or level."""
         if row.interval is None or not row.interval[0] <= 0 <= row.interval[1] or row.p_adjusted is None:
             return ""
         kind = getattr(row, "p_kind", None)
@@ -168,7 +168,7 @@ class FamilyVerdicts:
         return f" The interval includes no difference; the finding rests on p, which is {_p(row.p_adjusted)}{by}."
 
     def _of_level(self, row: MeasurementComparison | MacroComparison) -> str:
-        """Say what level findings have and what the interval has, unless they belong together."""
+        """Give the level of findings and the confidence of the interval, unless they match."""
         if row.interval is None or math.isclose(self.alpha, 1 - CONFIDENCE):
             return ""
         return (

@@ -39,5 +39,5 @@ class Allowance:
         return cls(text, number, percent)
 
     def exceeded_by(self, failed: float, items: int) -> bool:
-        """Return whether so many failed of so many items are more than may fail."""
+        """Return whether more of the items failed than are allowed to."""
         return failed * 100 > self.number * items if self.percent else failed > self.number

@@ -97,7 +97,7 @@ def warn_of_foreign_distributions() -> None:
 
 
 def _required_by_others(plugins: Collection[str]) -> set[str]:
-    """Return those plugins of the other project that an installed distribution requires: a bridge to them, say."""
+    """Return the plugins of the other project that an installed distribution requires, such as a bridge to them."""
     required: set[str] = set()
     for distribution in import_module("importlib.metadata").distributions():
         if canonical_distribution(distribution.name or "") not in _FOREIGN:

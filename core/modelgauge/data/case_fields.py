@@ -106,7 +106,7 @@ class Fixed(_Copied):
     """Test cases: their lists and mappings are read-only too."""
 
     def model_post_init(self, _: Any, /) -> None:
-        """Make what the case holds read-only; pydantic calls this when all is checked."""
+        """Make the lists and mappings of the case read-only. Pydantic calls this after validation."""
         held = self.__dict__
         for name, value in held.items():
             if (kind := type(value)) is list or kind is dict:
@@ -251,7 +251,7 @@ def _warn_of_prefilled(names: Sequence[str]) -> None:
 
 
 def holds_more_than_texts(case: Frozen) -> bool:
-    """Whether a test case or golden holds anything but texts and numbers."""
+    """Return whether a test case or golden contains anything but texts and numbers."""
     for value in case.__dict__.values():
         if value is not None and type(value) is not str and type(value) is not float:
             return True

@@ -1,4 +1,4 @@
-"""Copies of values, as deep as their lists and mappings go: with lists of their own, or with read-only ones."""
+"""Deep copies of lists and mappings, ordinary or read-only. Other values are shared."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from modelgauge.data.read_only import DICTS, LISTS, ReadOnlyDict, ReadOnlyList
 
 
 def unshared(value: Any) -> Any:
-    """A value whose lists and mappings are its own, as deep as they go; what cannot change is not copied.
+    """Copy the lists and mappings of a value at all depths. Immutable values are shared.
 
-    Those of a test case become ordinary ones.
+    Read-only lists and mappings of a test case become ordinary ones.
     """
     kind = type(value)
     if kind is str or value is None:
@@ -27,7 +27,7 @@ def unshared(value: Any) -> Any:
 
 
 def read_only(value: Any) -> Any:
-    """A value whose lists and mappings are read-only copies, as deep as they go."""
+    """Copy the lists and mappings of a value at all depths, as read-only ones."""
     kind = type(value)
     if kind is list:
         return ReadOnlyList(map(read_only, value))
@@ -37,6 +37,6 @@ def read_only(value: Any) -> Any:
 
 
 def _with_parts(value: FrozenT, made: Callable[[Any], Any]) -> FrozenT:
-    """A value with parts that are made of its own; the value itself where they are the same."""
+    """Return a value with each part converted; the value itself if no part changes."""
     own = {name: new for name, part in value.__dict__.items() if (new := made(part)) is not part}
     return with_values(value, own, value.__pydantic_fields_set__) if own else value

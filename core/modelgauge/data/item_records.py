@@ -53,7 +53,7 @@ class TestItemRecord(Frozen):
     Args:
         kind: always "item", to tell the lines of the journal apart.
         index: its place in the test, from 0.
-        replaces: the indexes whose earlier lines in the journal this record replaces; in the journal only.
+        replaces: indexes whose earlier lines in the journal this record replaces; only in the journal.
         test_item: the item, with its id.
         interactions: prompts with annotated responses.
         measurements: what `measure_quality` returned, reduced over repeats where there were several.
@@ -102,7 +102,7 @@ class TestItemExceptionRecord(Frozen):
     Args:
         kind: always "exception", to tell the lines of the journal apart.
         index: its place in the test, from 0.
-        replaces: the indexes whose earlier lines in the journal this record replaces; in the journal only.
+        replaces: indexes whose earlier lines in the journal this record replaces; only in the journal.
         test_item: the item, with its id.
         interactions: those that were completed before the failure; they are kept, since they are paid.
         stage: where it failed.

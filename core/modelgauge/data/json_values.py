@@ -299,7 +299,7 @@ _WITH_PLAIN = (BaseModel, Enum, set, frozenset, *_BY_TEXT, *_SUBCLASSED)
 
 
 def has_plain(value: Any) -> bool:
-    """Whether `plain` converts a value by itself, if it converts its parts."""
+    """Return whether `plain` converts a value by itself, if it converts its parts."""
     return isinstance(value, _WITH_PLAIN) or is_dataclass(type(value))
 
 

@@ -1,4 +1,4 @@
-"""The lists and dicts that a test case holds: equal to any others, and read-only."""
+"""The read-only lists and dicts of test cases, which are equal to ordinary ones."""
 
 from typing import Any, NoReturn
 

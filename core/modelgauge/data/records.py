@@ -275,11 +275,11 @@ class TestRecord(Frozen):
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
     def worst_to_best(self, name: str, result: Estimate) -> tuple[float, float] | None:
-        """Return the bounds of a result, the worst first; earlier versions wrote the lowest first.
+        """Return the bounds of a result, the worst first. Earlier versions wrote the lowest first.
 
         Args:
             name: of the result.
-            result: one of this name.
+            result: the result.
         """
         directions = known_directions({}, self.thresholds) if self.directions is None else self.directions
         if result.bounds is None or directions.get(self.measurement_of(name)) != "lower":

@@ -217,7 +217,7 @@ class Counts(Frozen):
 
     `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
     `blocked` counts those of the `sut_errors` that the service of the SUT blocked; JSON leaves it out where it is 0.
-    `empty` counts the answers without any text, and the items that failed for want of one; older versions did not.
+    `empty` counts answers without text, and items that failed because of one; older versions did not count them.
     `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
     questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
     secret, and so are not in the cache.

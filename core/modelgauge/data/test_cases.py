@@ -1,6 +1,6 @@
 """What an app is tested with: goldens (inputs and references), and test cases (these with what the app did).
 
-Test cases are frozen, with all lists that they hold: a record of what happened. Goldens are editable: a data set is
+Test cases record what happened, so they and their lists are frozen. Goldens are editable: a data set is
 curated. How they are gathered and read from files lives in `modelgauge.evals`; how they are judged, in
 `modelgauge.metrics`.
 """

@@ -1,4 +1,4 @@
-"""What may be wrong with the columns of a data set: names that are not there, misspelt, or that judge elsewhere."""
+"""Warnings about the columns of a data set: missing, misspelt, or used as references by other tools."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,27 +14,27 @@ from modelgauge.wording.did_you_mean import closest
 def column_doubts(
     table: Table, named: Mapping[str, str], found: Mapping[str, str], kind: type[BaseModel]
 ) -> Iterator[str]:
-    """Yield a sentence for each column that may not be what its file or the caller meant.
+    """Yield a warning for each column that the file or the caller may have meant differently.
 
     Args:
-        table: with its columns.
+        table: the table.
         named: the columns that the caller named, by field.
         found: the column of each field that has one.
-        kind: the class to be made.
+        kind: the class of the rows.
     """
     yield from _missing(named, found)
     yield from _kept(table, found, kind.model_fields)
 
 
 def _missing(named: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    """Yield a doubt for each column that was named, and is not there."""
+    """Yield a warning for each named column that does not exist."""
     for field, column in named.items():
         if field not in found:
             yield f"there is no column {column!r}, which was named for {field!r}: it is left out"
 
 
 def _kept(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a doubt for each custom column that is named like a field without a column."""
+    """Yield a warning for each custom column with a name like that of a field without a column."""
     free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
     for column in table.columns:
         near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []

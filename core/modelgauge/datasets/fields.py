@@ -97,7 +97,7 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 
 
 def is_split(field: str, text: str, delimiter: str) -> bool:
-    """Whether a text with the delimiter is split there: it is no JSON list, and no part would be blank."""
+    """Return whether a text is split at its delimiters: it is not a JSON list, and no part would be blank."""
     if FIELDS[field] is _TOOLS:
         return not text.lstrip().startswith(_JSON_OF_TOOLS)
     return not is_list_meant(text) and len(_texts_in(text, delimiter)) > 1
@@ -151,11 +151,11 @@ def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
     return parsed
 
 
-_JSON_OF_TOOLS = ("[", "{")  # which no name begins with
+_JSON_OF_TOOLS = ("[", "{")  # names of tools never begin with a bracket or brace
 
 
 def _texts_in(text: str, delimiter: str) -> list[str]:
-    """Split a text at a delimiter. If a part would be blank, as in a table of Markdown, it is one text."""
+    """Split a text at a delimiter, unless a part would be blank, as in a Markdown table."""
     parts = text.split(delimiter)
     return parts if all(part.strip() for part in parts) else [text]
 
@@ -198,7 +198,7 @@ class NamedColumns(NamedTuple):
         columns: the column of each field that was named, by field.
         delimiters: between the parts of a cell, by field.
         delimited: the fields whose delimiter was named.
-        is_lenient: whether a column that was named may be missing.
+        is_lenient: whether a named column may be missing.
     """
 
     columns: Mapping[str, str]
@@ -285,7 +285,7 @@ def claimed(
         columns: what the caller named.
         fields: the fields of the class to be made, by name.
         what: the class, for messages.
-        optional: fields whose named column may be missing, if no column has a similar name or that of the field.
+        optional: fields whose named column may be missing, unless a column has a similar name, or the field's name.
 
     Raises:
         InvalidOptionError: a column was named for a field that the class does not have.

@@ -265,16 +265,16 @@ class Reading:
         return "".join(f"; if all are lists, say {field}_col_delimiter={delimiter!r}" for field in fields)
 
     def _nan_in(self, value: Any) -> str | None:
-        """Say where a value of a JSON file holds NaN: Python reads it, and JSON has no such number."""
+        """Describe where a value of a JSON file has NaN, which Python reads although JSON has no such number."""
         if not self._table.is_file or self._table.cells_are_text or type(value) not in (float, list, dict):
             return None
         found = [part for part in inexact_parts(value) if part.endswith("is nan")]
         return f"{found[0]}, which JSON cannot hold" if found else None
 
     def _note_split(self, field: str, column: str, text: str, delimiter: str) -> None:
-        """Note a doubt about a text with a delimiter: it is split unasked, or is not split as the caller asked."""
+        """Note a warning about a text with a delimiter: split unasked, or not split although the caller asked."""
         is_named, split = field in self._chosen.delimited, is_split(field, text, delimiter)
-        holds_texts = field in ("context", "retrieval_context")  # others hold names
+        holds_texts = field in ("context", "retrieval_context")  # the other fields are lists of names
         if split and not is_named and (holds_texts or not self._table.cells_are_text):
             self._split[column] = delimiter
         elif is_named and not split and not is_list_meant(text):

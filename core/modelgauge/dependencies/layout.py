@@ -48,7 +48,7 @@ class Manifest(Frozen):
         content: content hash of what came out.
         size: bytes of what came out.
         name: of the file in `data/`; None for a tree.
-        license: under which the data may be passed on; None if its declaration says none.
+        license: the license under which the data may be passed on; None if the declaration gives none.
     """
 
     schema_version: Literal[1] = 1

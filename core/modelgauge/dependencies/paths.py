@@ -1,4 +1,4 @@
-"""`DependencyPaths`: where a test's data is. Data that is declared `when_used` is fetched when its path is read."""
+"""`DependencyPaths`: the paths of a test's data. Data declared `when_used` is fetched when its path is read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ class DependencyPaths(Mapping[str, Path]):
 
     Args:
         keys: in the order of the declaration.
-        resolved: the data that is there before the test runs.
-        resolve: finds or fetches the data of another key.
+        resolved: the data that was resolved before the test runs.
+        resolve: called to find or fetch the data of another key.
 
     Attributes:
-        there: the paths of data that was there before, or was read since.
-        versions: of the same data.
+        there: the paths of data that was resolved before, or was read since.
+        versions: the versions of that data.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class DependencyPaths(Mapping[str, Path]):
         self.versions = {key: dependency.version for key, dependency in resolved.items()}
 
     def for_a_run(self) -> "DependencyPaths":
-        """Return these paths for one run, whose record has the versions of what that run used."""
+        """Return these paths for a single run, so that its record has the versions that this run used."""
         return DependencyPaths(self._keys, self._resolved, self._resolve)
 
     def __getitem__(self, key: str) -> Path:

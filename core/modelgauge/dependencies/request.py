@@ -99,7 +99,7 @@ class Request:
         if found is None and self.elsewhere is not None and not steps:
             found = self.elsewhere.version(wanted, steps)
             if found is not None and found.manifest.content != wanted:
-                return None  # somebody else wrote its manifest
+                return None  # its manifest was written by somebody else
         return found
 
     def check_pin_against_declaration(self) -> None:

@@ -39,10 +39,10 @@ class ExternalData(ABC):
             `pip install "modelgauge-framework[zstd]"`.
         unpack: what kind of archive it is, once decompressed; a compressed tar needs no `decompress`.
         limits: bounds on the unpacked data.
-        license: under which the data may be passed on, such as "MIT" (an SPDX identifier); `bundle --with-data` takes
-            along only data that has one.
-        when_used: fetch the data when `make_test_items` first reads its path, not before the run: for data that not
-            all variants of a test need.
+        license: the license under which the data may be passed on, such as "MIT" (an SPDX identifier).
+            `bundle --with-data` includes only data with a license.
+        when_used: fetch the data when `make_test_items` first reads its path, not before the run. Use it for data
+            that only some variants of a test need.
 
     Raises:
         DefinitionError: an argument is not valid.

@@ -40,7 +40,7 @@ class DependencyStore:
             that they need it.
         pins: versions that the data must have, by key or by `OWNER:KEY`.
         progress: show a progress bar on stderr for each fetch, where that is a terminal.
-        elsewhere: a folder like `directory`, in which files of a wanted version are looked for too.
+        elsewhere: another folder like `directory`, searched too for files of a wanted version.
 
     Raises:
         InvalidOptionError: a pin is not a version.
@@ -87,7 +87,7 @@ class DependencyStore:
         """
         request = self._request(owner_uid, key, data)
         override = self._override(owner_uid, key)
-        own = self._locks.setdefault((owner_uid, key), Lock())  # several runs may come to use it at once
+        own = self._locks.setdefault((owner_uid, key), Lock())  # several runs may want it at once
         with own, _disk_errors(request):
             if override is not None:
                 return _resolve_override(request, override)
@@ -116,9 +116,9 @@ class DependencyStore:
         return resolved
 
     def paths(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> DependencyPaths:
-        """Resolve the dependencies of a test, except those that it declares `when_used`: they are resolved then.
+        """Resolve the dependencies of a test. Those that it declares `when_used` are resolved when their path is read.
 
-        A file that the user gives for one of them is there, and checked at once.
+        A file that the user gives for one of these is checked at once.
 
         Raises:
             DependencyError, InputFileError: see `resolve_all`.
@@ -127,7 +127,7 @@ class DependencyStore:
         return DependencyPaths([*declared], resolved, lambda key: self.resolve(owner_uid, key, declared[key]))
 
     def needed_first(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> dict[str, ExternalData]:
-        """Return the dependencies that must be there before a test runs."""
+        """Return the dependencies that must be resolved before a test runs."""
         return {
             key: data
             for key, data in declared.items()

@@ -51,8 +51,8 @@ class EarlierSessions:
         retry_failed: whether failed items are asked again.
 
     Attributes:
-        retried: the failed items that are asked again and have no new line yet: by their indexes, the places of their
-            lines and the indexes in these.
+        retried: the failed items that are asked again and have no new line yet, by index: the place of their line, and
+            the indexes that this line has.
     """
 
     folder: RunFolder
@@ -104,7 +104,7 @@ class EarlierSessions:
     def concurrency_with(
         self, limiters: Mapping[str, Limiter], before: float
     ) -> dict[str, tuple[ConcurrencyChange, ...]]:
-        """How the limits of calls at once changed, in all sessions of the run.
+        """Return how the limits of concurrent calls changed, in all sessions of the run.
 
         Args:
             limiters: of this session, by the uid of what they limit.
@@ -161,25 +161,25 @@ class EarlierSessions:
                     continue
                 index.note_context(item.index, item.item)
                 index.add(record, place, item.item)
-        if self.retried:  # until its items have their new lines, the run is not complete
+        if self.retried:  # the run is incomplete until its items have their new lines
             self.folder.remove_record()
         return number
 
     def begin(self, index: int, tally: Tally) -> None:
-        """Count an item that is worked on now."""
+        """Count an item whose work begins."""
         tally.items += 1
         if index in self.retried:
             self._begun.add(index)
 
     def superseding(self, record: ItemRecord, line: bytes) -> tuple[ItemRecord, bytes]:
-        """Let the line of an item that was asked again replace the line of its failure."""
+        """Make the new line of an item replace the line of its failure."""
         if record.index not in self.retried:
             return record, line
         _, index = self.retried[record.index]
         return line_of(record.replaced(replaces=(index,)), record.test_item.id or "", self.redact)
 
     def count_left(self, tally: Tally, index: "JournalIndex") -> None:
-        """Count the failed items that were to be asked again and were not reached."""
+        """Count the failed items that should have been asked again but were not reached."""
         for begun, (place, _) in self.retried.items():
             record = self.recorded.record(self.recorded.line(place))
             tally.items += begun not in self._begun

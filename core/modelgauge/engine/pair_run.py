@@ -265,7 +265,7 @@ class PairRun:
         self.shared.writer.append(journal, line, lambda offset: self._on_commit(clean, offset, item))
 
     async def _keep_manifest(self) -> dict[str, Any]:
-        """Write the manifest if it says more now: the versions of data that was fetched when it was used, say."""
+        """Rewrite the manifest if it has changed, for example by the versions of data that was fetched when used."""
         manifest, redact = self.manifest(), self.shared.options.redactor.redact_json_text
         if manifest != self._manifest:
             self._manifest = manifest

@@ -1,4 +1,4 @@
-"""The items of a journal, found by their ids: which of the items that a test makes have a record."""
+"""The items of a journal, by their ids, to find which items of a test have a record."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,11 +12,11 @@ from modelgauge.files.regular import opened
 
 
 class RecordedItems:
-    """The items of a journal, found by the digests of their ids; memory holds their places only.
+    """The items of a journal, by the digests of their ids. Only their places are in memory.
 
     Args:
         path: of the journal.
-        retry_failed: whether failed items are to be asked again: then they count as items without a record.
+        retry_failed: whether failed items are asked again. They then count as items without a record.
     """
 
     def __init__(self, path: Path, *, retry_failed: bool = False) -> None:
@@ -29,7 +29,7 @@ class RecordedItems:
         return len(self._places)
 
     def read(self, each: Callable[[ItemRecord], object] = lambda _: None) -> None:
-        """Read the journal once, and hand on each record.
+        """Read the journal once, and pass on each record.
 
         Raises:
             RecordError: a line is damaged, or two are of one item; the message names file and line.
@@ -50,10 +50,10 @@ class RecordedItems:
                 each(record)
 
     def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
-        """The items that a test makes now, each with the place of its line; None if there is none.
+        """Yield the items that a test makes now, each with the place of its line; None for items without a line.
 
         Raises:
-            RecordError: at the end, where the test does not make an item of the journal any more.
+            RecordError: at the end, if the test no longer makes some item of the journal.
         """
         left = {**self._places, **self._failed}
         for item in items:
@@ -68,7 +68,7 @@ class RecordedItems:
             )
 
     def failed_place(self, item: TestItem) -> int | None:
-        """The place of the line of a failed item that is asked again; None for any other item."""
+        """Return the place of the line of a failed item that is asked again; None for other items."""
         return self._failed.get(_key(hex_digest(str(item.id)))) if self._failed else None
 
     def line(self, place: int) -> bytes:

@@ -252,7 +252,7 @@ class Switchboard:
         return self._targets[id(owner)]
 
     def notes(self, work: Work) -> tuple[str, ...]:
-        """Notes for the record on the objects of a work that cannot be cached, or have changed since they were made."""
+        """Return notes for the record on objects of a work that are uncacheable, or changed since they were made."""
         reasons = [
             owner.why_uncacheable(judge_suts)
             for owner, judge_suts in work.called()
@@ -325,7 +325,7 @@ class Switchboard:
 
 
 def _values(settings: Mapping[str, str]) -> str:
-    """The values that attributes have now, in words."""
+    """Describe the current values of attributes."""
     return ", ".join(
         f"{name} holds an object that has"
         if _OBJECT in text

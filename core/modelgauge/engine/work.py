@@ -81,7 +81,7 @@ class Work:
     continues: RunFolder | None = None
 
     def notes_on_data(self) -> Iterator[str]:
-        """Say which data is not what the test declares: a user can give such data, and nothing else can."""
+        """Name the data, given by the user, that is not what the test declares."""
         for key, data in self.test.get_dependencies().items():
             declared, version = getattr(data, "sha256", None), self.dependency_versions.get(key)
             if declared and version and version != declared.lower():

@@ -96,7 +96,7 @@ def assert_test(
 def _by_name(
     given: Any, metrics: Any, golden: Golden | None, callback: Callable[[str], Any] | None
 ) -> tuple[Asked, Any]:
-    """Tell a golden and an app that are given by position from a test case and its metrics."""
+    """Distinguish a golden and an app, given by position, from a test case and its metrics."""
     if isinstance(given, Golden | ConversationalGolden) and golden is None:
         if callback is None and callable(metrics) and not isinstance(metrics, Metric | type):
             callback, metrics = metrics, None

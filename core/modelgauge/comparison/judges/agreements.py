@@ -77,8 +77,8 @@ class LabelledAnswer(NamedTuple):
         sut: who gave it.
         judges: the label of each judge.
         people: the label of each rater by name; at least one.
-        clusters: labels of what it has in common with other answers, such as its item and its text; answers with an
-            equal label at one place are not independent.
+        clusters: labels that it may share with other answers, such as those of its item and its text. Answers that
+            share a label at the same position are not independent.
     """
 
     sut: str
@@ -133,7 +133,7 @@ def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind
 
 
 def _clusters(answers: Sequence[LabelledAnswer]) -> NDArray[np.int64] | None:
-    """The clusters of answers; None if all are independent."""
+    """Return the clusters of answers; None if all are independent."""
     return joined_clusters(*zip(*(answer.clusters for answer in answers), strict=True))
 
 
@@ -190,7 +190,7 @@ def _of_full_agreement(
     ratings: Ratings,
     clusters: NDArray[np.int64] | None,
 ) -> list[tuple[float | None, Interval | None]]:
-    """Coefficients of raters who agree on all answers, each with its interval.
+    """Return the coefficients of raters who agree on all answers, each with its interval.
 
     The share of answers on which they agree is at least the lower end of Wilson's interval, with each cluster counted
     once. The interval of a coefficient begins at its value if the others were disagreements, spread alike over the

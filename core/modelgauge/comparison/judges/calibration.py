@@ -156,7 +156,7 @@ def calibrate_judge(
 def _agreements(
     answers: Sequence[LabelledAnswer], suts: Sequence[str], kind: LabelKind
 ) -> Iterator[Agreement]:
-    """The agreements on all answers, and if there are several SUTs, on those of each."""
+    """Return the agreements on all answers and, if there are several SUTs, on those of each."""
     yield from agreements(answers, None, kind)
     for sut in suts if len(suts) > 1 else ():
         yield from agreements([answer for answer in answers if answer.sut == sut], sut, kind)
@@ -176,7 +176,7 @@ class _JudgedRun(NamedTuple):
         return cls(run.record.sut_uid, run.record.run_id, items, run)
 
     def clusters(self) -> dict[str, Hashable]:
-        """The cluster of each item: items with an equal one are not independent."""
+        """Return the cluster of each item. Items of the same cluster are not independent."""
         side = Side(self.run)
         if side.clusters is None:
             return {item: item for item in self.items}
@@ -184,7 +184,7 @@ class _JudgedRun(NamedTuple):
         return {item: (self.sut, codes[hash(item)]) for item in self.items}
 
     def range_of(self, names: Sequence[str]) -> Interval | None:
-        """The range of these measurements, where both ends of each are known."""
+        """Return the range of these measurements, if both ends of each are known."""
         ranges = [(self.run.record.ranges or {}).get(name, (None, None)) for name in names]
         low, high = zip(*ranges, strict=True)
         return None if None in (*low, *high) else (min(low), max(high))
@@ -321,7 +321,7 @@ def _calibrated(
 
 
 def _range_of(declared: Interval | None, labels: Iterable[float]) -> Interval | None:
-    """The range of labels and scores; None if it is not known, or people went beyond it."""
+    """Return the range of labels and scores; None if it is unknown, or if people's labels exceed it."""
     fits = declared is not None and all(declared[0] <= label <= declared[1] for label in labels)
     return declared if fits else None
 
@@ -351,7 +351,7 @@ def _notes(
 def _notes_of_clusters(
     judged: Sequence[_JudgedRun], names: Sequence[str], clusters: Mapping[str, Mapping[str, Hashable]]
 ) -> Iterator[str]:
-    """Say what clusters of items do to the intervals, if items of a run depend on each other."""
+    """Explain how clusters of items affect the intervals, if items of a run depend on each other."""
     results = [run.run.record.result.get(name) for run in judged for name in names]
     if any(len(set(of_run.values())) < len(of_run) for of_run in clusters.values()):
         yield (

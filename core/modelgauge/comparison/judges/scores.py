@@ -67,7 +67,7 @@ class LabelledScores(NamedTuple):
     clusters: NDArray[np.int64] | None = None
 
     def clusters_of(self, start: int, number: int) -> NDArray[np.int64] | None:
-        """The clusters of so many items from a place on."""
+        """Return the clusters of `number` items from a position on."""
         return None if self.clusters is None else self.clusters[start : start + number]
 
 

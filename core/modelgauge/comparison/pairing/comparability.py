@@ -42,7 +42,7 @@ def differences(test: str, candidate: str, baseline: TestRecord, compared: TestR
 
 
 def test_name(record: TestRecord) -> str:
-    """What runs that can be compared call their test: of answers that were given, the data set or what judged them."""
+    """Return the name that comparable runs give their test; for given answers, the data set or what judged them."""
     if record.sut_uid != GIVEN:
         return record.test_uid
     if record.dataset is not None:
@@ -51,7 +51,7 @@ def test_name(record: TestRecord) -> str:
 
 
 def is_of_same_data(record: TestRecord, other: TestRecord) -> bool:
-    """Whether two runs used the same version of a data set."""
+    """Return whether two runs used the same version of a data set."""
     return (
         record.dataset is not None
         and other.dataset is not None

@@ -24,20 +24,20 @@ log = logging.getLogger(__name__)
 
 
 def ids_of_latest(given: Sequence[GivenRuns], options: CompareOptions) -> dict[str, str]:
-    """Return the ids that `latest` and `latest~N` stand for in a comparison, by these names.
+    """Map `latest` and `latest~N` to the ids that they mean in a comparison.
 
-    They count back over invocations that can be compared with the runs that are named otherwise, and with each other.
-    If only one name is given, they count invocations whose SUTs can be compared with each other.
+    They count back over invocations that can be compared with each other and with the runs that are given by other
+    names. If only one name is given, they count invocations whose SUTs can be compared with each other.
 
     Args:
-        given: what names the baseline and the candidates.
+        given: the names of the baseline and the candidates.
         options: of the comparison.
 
     Returns:
-        The usual meaning of these names if there are too few such invocations: the comparison then says why it fails.
+        The ids by these names. If there are too few such invocations, the usual ids: the comparison explains the rest.
 
     Raises:
-        RecordError: there is no such run.
+        RecordError: a run does not exist.
     """
     folder = data_folder(options.data_dir)
     before = {
@@ -57,7 +57,7 @@ def ids_of_latest(given: Sequence[GivenRuns], options: CompareOptions) -> dict[s
 def _counted(
     data_dir: Path, others: Sequence[GivenRuns], before: Collection[int], options: CompareOptions
 ) -> list["_Runs"]:
-    """Return the invocations that `latest` counts in a comparison, newest first; none if they are too few."""
+    """Return the invocations that `latest` counts in a comparison, newest first; none if there are too few."""
     invocations, number = _invocations(data_dir), max(before) + 1
     if others or len(before) > 1:
         named = [_Runs(named_runs(name, data_dir)) for name in others]
@@ -68,16 +68,16 @@ def _counted(
 
 
 def name_comparable_runs(options: CompareOptions) -> str:
-    """Return a sentence that names the newest two runs that can be compared; nothing if there are none."""
+    """Return a sentence that names the newest two runs that can be compared; empty if there are none."""
     found = _comparable(_invocations(data_folder(options.data_dir)), [], 2, options.match)
     return f" The newest that can be compared are {found[1].id} and {found[0].id}." if found else ""
 
 
 class _Runs:
-    """Runs that one name means.
+    """The runs that one name refers to.
 
     Args:
-        runs: read, or their folders, which are read when they are needed.
+        runs: the runs, or their folders, which are read when needed.
     """
 
     def __init__(self, runs: Sequence[RecordedRun | RunFolder]) -> None:
@@ -91,7 +91,7 @@ class _Runs:
 
     @cached_property
     def read(self) -> list[RecordedRun]:
-        """The runs that have items and can be read."""
+        """Return the runs that have items and can be read."""
         found = []
         for run in self._runs:
             try:
@@ -101,7 +101,7 @@ class _Runs:
         return [run for run in found if run.record.counts.items]
 
     def has_systems(self, baseline_sut: str | None) -> bool:
-        """Whether the runs measured several SUTs by one test, a certain SUT among them."""
+        """Return whether the runs measured several SUTs with one test, a given SUT among them."""
         suts = {name for run in self.read for name in (run.record.sut_uid, run.record.sut_name)}
         return (baseline_sut is None or baseline_sut in suts) and any(
             one.record.sut_uid != other.record.sut_uid and _are_of_one_test(one, other)
@@ -109,7 +109,7 @@ class _Runs:
         )
 
     def can_be_compared(self, other: "_Runs", match: str | None) -> bool:
-        """Whether a run of these and one of others are of one test and share items, or are the same run."""
+        """Return whether one of these runs and one of others are of the same test and share items, or are the same."""
         return any(
             mine.record.run_id == its.record.run_id
             or (_are_of_one_test(mine, its) and _share_items(self, mine, other, its, match))
@@ -118,7 +118,7 @@ class _Runs:
         )
 
     def side(self, run: RecordedRun, match: str | None) -> Side:
-        """Return the items of one of these runs, which are read once."""
+        """Return the items of one of these runs. They are read once."""
         if id(run) not in self._sides:
             self._sides[id(run)] = Side(run, None if match in KEYS else match)
         return self._sides[id(run)]
@@ -135,12 +135,12 @@ def _invocations(data_dir: Path) -> list[_Runs]:
 def _comparable(
     invocations: Sequence[_Runs], named: Sequence[_Runs], number: int, match: str | None
 ) -> list[_Runs]:
-    """Return the newest invocations that can be compared with each other and with named runs; none if they are too few.
+    """Return the newest invocations that can be compared with each other and with named runs; none if too few.
 
     Args:
         invocations: newest first.
-        named: what each of them must be comparable with.
-        number: of the wanted invocations.
+        named: the runs that each must be comparable with.
+        number: how many to find.
         match: the key by which items are paired.
     """
 
@@ -160,11 +160,11 @@ def _are_of_one_test(run: RecordedRun, other: RecordedRun) -> bool:
 
 
 def _share_items(mine: _Runs, run: RecordedRun, others: _Runs, other: RecordedRun, match: str | None) -> bool:
-    """Whether two runs of one test share items: sessions of pytest are of one test whatever files they ran."""
+    """Return whether two runs of a test share items. All pytest sessions are of one test, whatever files they ran."""
     if GIVEN not in (run.record.sut_uid, other.record.sut_uid):
         return True
     try:
         pairing(mine.side(run, match), others.side(other, match), match)
-    except RecordError:  # nothing is paired, or a journal is damaged
+    except RecordError:  # no item is paired, or a journal is damaged
         return False
     return True

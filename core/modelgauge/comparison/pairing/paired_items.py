@@ -88,7 +88,7 @@ class PairedSide:
     run: RecordedRun | None = None
 
     def unmeasured(self, measurement: str) -> NDArray[np.bool_]:
-        """Which items were scored without a measurement, (n,): test cases of one session can have different metrics."""
+        """Return which items, (n,), were scored without a measurement. Cases of a session can have other metrics."""
         lacks: NDArray[np.bool_] = np.isnan(self.values[measurement])
         return lacks & (False if self.failed is None else ~self.failed)
 
@@ -129,7 +129,7 @@ class PairedItems:
     directions: Mapping[str, Direction] = field(default_factory=dict)
 
     def unmeasured(self, measurement: str) -> NDArray[np.bool_]:
-        """Which items at least one of the runs scored without a measurement, (n,). They did not fail."""
+        """Return which items, (n,), at least one of the runs scored without a measurement. They did not fail."""
         return self.before.unmeasured(measurement) | self.after.unmeasured(measurement)
 
     def flips(self, measurement: str, most: int | None = None) -> Iterator[FlippedItem]:

@@ -281,7 +281,7 @@ class _Pair:
 
 
 def _other_fields(baseline: Any, candidate: Any) -> tuple[str, ...]:
-    """The fields in which two contexts differ; "context" where they have no fields."""
+    """Return the fields in which two contexts differ; "context" if they have no fields."""
     if not (isinstance(baseline, Mapping) and isinstance(candidate, Mapping)):
         return ("context",)
     names = dict.fromkeys((*baseline, *candidate))

@@ -32,7 +32,7 @@ ABSENT = 0
 """The hash of a key that an item does not have."""
 
 _MOST = 2**63  # as many items as an index of 64 bits holds
-# What a golden or test case is called and asks, and notes: a good answer is told by the rest.
+# Names, inputs and notes of goldens and test cases; the other fields say what a good answer is.
 _UNJUDGED = ("name", "input", "comments", "tags", "source_file")
 _OF_AN_ANSWER = (*RUNTIME_FIELDS, "turns")  # in a test case whose answer was given
 
@@ -114,7 +114,7 @@ class ItemColumns:
         self.measurements.add(index, line["measurements"], line["binary"])
 
     def target(self, item: Mapping[str, Any]) -> Any:
-        """What the answer to an item is judged by, apart from the contexts of several prompts.
+        """Return what the answer to an item is judged by, apart from the contexts of several prompts.
 
         Args:
             item: the JSON of an item.
@@ -253,7 +253,7 @@ class Side:
         return len(self._rows)
 
     def _origins(self) -> NDArray[np.int64] | None:
-        """Hashes of the data set, or else of the data that the test read, and the item's id."""
+        """Return hashes of the data set, or else of the data that the test read, and the item's id."""
         record = self.run.record
         data = record.dataset.digest if record.dataset else tuple(sorted(record.dependency_versions.values()))
         if not data:
@@ -279,7 +279,7 @@ class Side:
         return {name: held.of_items(rows) for name, held in self._columns.repeats.items()}
 
     def target(self, place: int) -> Any:
-        """What the answer to an item is judged by: the fields of its context."""
+        """Return what the answer to an item is judged by: the fields of its context."""
         (record,) = self.read([place])
         return self._columns.target(record.test_item.model_dump(mode="json"))
 

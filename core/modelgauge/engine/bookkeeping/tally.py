@@ -71,7 +71,7 @@ class Tally:
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
-        left_out: in how many answers each field was not understood.
+        left_out: the number of answers in which each field was not understood.
         unkept_before: calls of earlier sessions that hold a secret, and so are not in the cache.
     """
 
@@ -117,7 +117,7 @@ class Tally:
             self.left_out.update(annotated.completion.left_out)
 
     def notes(self) -> Iterator[str]:
-        """Yield the notes of the record about what was counted."""
+        """Yield the notes for the record about these counts."""
         if self.left_out:
             fields = [f"{name} ({number:,})" for name, number in self.left_out.most_common()]
             yield f"Fields of answers that were not understood are left out: {first_few(fields, _MOST_NAMED)}."

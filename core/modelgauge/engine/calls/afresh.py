@@ -1,4 +1,4 @@
-"""Asking anew where an answer of the cache cannot be used, for `resume --retry-failed`: the new answer replaces it."""
+"""Replacing unusable answers in the cache by new ones, for `resume --retry-failed`."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ _reused: ContextVar[list[str] | None] = ContextVar("modelgauge_reused", default=
 
 
 def asks_afresh() -> bool:
-    """Whether the call that is made now takes no answer of the cache."""
+    """Return whether the current call must bypass the cache."""
     return _asks_afresh.get()
 
 
 def note_reused(key: str) -> None:
-    """Note that a call took its answer from the cache."""
+    """Record that a call took its answer from the cache."""
     if (reused := _reused.get()) is not None:
         reused.append(key)
 
@@ -30,12 +30,12 @@ def note_reused(key: str) -> None:
 async def replacing(
     ask: Callable[[], Awaitable[T]], options: RunOptions, is_unusable: Callable[[T], bool] | None = None
 ) -> T:
-    """Ask, and ask once more without the cache if answers of the cache were taken and cannot be used.
+    """Ask, and ask once more without the cache if cached answers turn out to be unusable.
 
     Args:
-        ask: makes the calls, and reads their answers.
-        options: of the run; without `retry_failed` nothing is asked twice.
-        is_unusable: says it of what `ask` returned; what it raised is a reason in any case.
+        ask: called to make the calls and read their answers.
+        options: the options of the run. Without `retry_failed`, nothing is asked twice.
+        is_unusable: decides it for what `ask` returned. If `ask` raises, the answers are unusable.
     """
     if not options.retry_failed or asks_afresh():
         return await ask()
@@ -59,7 +59,7 @@ async def replacing(
 
 @contextmanager
 def _noting_reused() -> Iterator[list[str]]:
-    """Note the calls of the block that took their answers from the cache, for the block around it too."""
+    """Collect the calls of the block that took their answers from the cache, also for an enclosing block."""
     outer, reused = _reused.get(), list[str]()
     token = _reused.set(reused)
     try:

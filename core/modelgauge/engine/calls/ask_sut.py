@@ -178,7 +178,7 @@ def _is_whole(response: SUTResponse) -> bool:
 
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:
-    """Split the reasoning off the texts, unless the SUT keeps it there."""
+    """Split the reasoning off the texts, unless the SUT leaves it in."""
     if not sut.split_reasoning:
         return response
     completions = tuple([split_off(completion, sut.reasoning_marks) for completion in response.completions])
@@ -186,11 +186,11 @@ def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -
 
 
 def split_off(completion: SUTCompletion, marks: tuple[str, str] | None = None) -> SUTCompletion:
-    """A completion whose reasoning is split off its text, where that holds any.
+    """Return a completion with the reasoning, if any, split off its text.
 
     Args:
-        completion: of a SUT or an app.
-        marks: around its reasoning, if it names them.
+        completion: the completion of a SUT or an app.
+        marks: the marks around its reasoning, if the SUT names them.
     """
     if completion.reasoning is not None:
         return completion

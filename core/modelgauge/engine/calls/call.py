@@ -94,7 +94,7 @@ class Target:
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
 
     def renew_keys(self) -> None:
-        """Take over the settings that the object has now."""
+        """Renew the keys with the current settings of the object."""
         keys = keys_of(self.owner, self._judge_suts) if self.services.caching else None
         if "splitting" not in vars(self) or keys != self._keys:
             self.is_cached, self._keys = keys is not None, keys

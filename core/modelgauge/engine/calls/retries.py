@@ -272,6 +272,6 @@ class Attempts:
 
 
 def usage_in(error: Exception) -> Usage | None:
-    """What an answer took that was refused by an error; None if the error does not say it."""
+    """Return the usage of an answer that raised an error; None if the error does not report it."""
     usage = getattr(error, "usage", None)
     return usage if isinstance(usage, Usage) else None

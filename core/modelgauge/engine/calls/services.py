@@ -33,7 +33,7 @@ class Flight:
     __slots__ = ("_error", "_over", "_text", "_traceback", "_waiting", "is_reused")
 
     def __init__(self) -> None:
-        self.is_reused = False  # whether the answer is one of the cache
+        self.is_reused = False  # whether the answer came from the cache
         self._over = False
         self._text: str | None = None
         self._error: Exception | None = None
@@ -83,7 +83,7 @@ class Called:
         report: what an observed app reported meanwhile.
         time: that the call took; None if nothing was sent.
         paid: whether this run paid for it.
-        key: of the response in the cache; None if it is not kept.
+        key: the key of the response in the cache; None if it is not stored.
     """
 
     response: Any

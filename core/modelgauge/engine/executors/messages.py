@@ -40,7 +40,7 @@ from modelgauge.engine.calls.limits import Outcome
 
 TAB, END = b"\t", b"\n"  # neither stands in a JSON text
 BEAT = 1.0
-"""Seconds between two signs of life of a worker."""
+"""Seconds between two heartbeats of a worker."""
 
 _LONGEST = 1 << 28  # bytes
 
@@ -102,7 +102,7 @@ class LineBuffer:
     """Splits chunks of bytes into whole lines, and keeps the rest for the next chunk.
 
     Args:
-        longest: the most bytes of a line; None for any.
+        longest: the maximum length of a line in bytes; None for no limit.
     """
 
     def __init__(self, longest: int | None = _LONGEST) -> None:
@@ -114,7 +114,7 @@ class LineBuffer:
         """Return the lines that end in this chunk.
 
         Raises:
-            MessageError: the line that has begun is too long.
+            MessageError: a line is too long.
         """
         first, *others = data.split(END)
         self._parts.append(first)
@@ -144,8 +144,8 @@ class WorkerMessages:
     """The messages that workers send in a run.
 
     Args:
-        works: the number of works.
-        targets: the number of targets.
+        works: how many works the run has.
+        targets: how many targets it has.
     """
 
     def __init__(self, works: int, targets: int) -> None:
@@ -172,10 +172,10 @@ class WorkerMessages:
         self._fields = {kind: TypeAdapter(types) for kind, types in fields.items()}
 
     def read(self, line: bytes) -> tuple[str, Any, bytes]:
-        """Return kind, fields and body of a line.
+        """Parse a line into its kind, fields and body.
 
         Raises:
-            MessageError: the line is not one of these messages.
+            MessageError: the line is no valid message.
         """
         try:
             kind, fields, body = unpacked(line)

@@ -1,7 +1,7 @@
 """The workers of a run, from the driver: each gets as many items as it can use; those of a dead one go to others.
 
-An item that two workers died with is alone with the next worker; when that dies too, the item has failed. A worker that
-is silent for longer than an attempt may take, or sends what no worker sends, is ended, and counts as a dead one.
+If two workers die while they work on an item, the next worker gets it alone; if that one dies too, the item fails. A
+worker that is silent for longer than an attempt may take, or sends an invalid message, is killed and counts as dead.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from modelgauge.errors import ModelGaugeError, RunStoppedError, UsageError, Work
 MOST_LOST = 3
 _VAIN = 3  # workers in a row that die without having done anything
 _LAST_WORDS = 5.0  # seconds that workers get to report, and to end by themselves
-_GRACE = 5.0  # seconds of silence beyond the longest attempt
-_STARTING = 60.0  # seconds in which a worker that starts gives its first sign of life
-_TICKS = 10  # looks at the silence of a worker before it is given up
+_GRACE = 5.0  # seconds of silence allowed beyond the longest attempt
+_STARTING = 60.0  # seconds for the first heartbeat of a worker that starts
+_TICKS = 10  # checks that must find a worker silent before it is given up
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +75,8 @@ class Pool:
         self.gate = Gate(targets, tallies, services, self._halt)
         self._patience = _patience(services.options)
         self._messages = WorkerMessages(len(tallies), len(targets))
-        self._places = executor.workers  # that have a worker, or wait for one
-        self._lost: RunStoppedError | None = None  # why no place is left
+        self._places = executor.workers  # places with a worker, or waiting for one
+        self._lost: RunStoppedError | None = None  # why all places were given up
         self._workers: list[RemoteWorker] = []
         self._waiting: deque[Assignment] = deque()
         self._shown = ShownOnce()
@@ -189,7 +189,7 @@ class Pool:
     # --- workers -----------------------------------------------------------------------------------------------------
 
     async def _hold_place(self) -> None:
-        """Keep a worker in a place until it cannot be kept; then the others go on without this place."""
+        """Keep a worker in a place. If that becomes impossible, go on with the other places."""
         try:
             await self._keep_one()
         except ModelGaugeError as error:
@@ -206,7 +206,7 @@ class Pool:
                 self._give_up(error)
 
     async def _keep_one(self) -> None:
-        """Keep a worker, in whose place another comes when it dies.
+        """Keep a worker running, and replace it when it dies.
 
         Raises:
             ModelGaugeError: none can be started, or they end before they have done anything.
@@ -223,7 +223,7 @@ class Pool:
                 raise _useless(worker)
 
     async def _listen(self, worker: RemoteWorker) -> None:
-        """Do what a worker says, until it has ended or is given up."""
+        """Handle the messages of a worker until it exits or is given up."""
         self._workers.append(worker)
         worker.send(self._brief)
         if self._closing:
@@ -242,14 +242,14 @@ class Pool:
 
     def _hear(self, worker: RemoteWorker, line: bytes) -> None:
         kind, fields, body = self._messages.read(line)
-        if kind != "log":  # which any thread sends
+        if kind != "log":  # sent by any thread
             worker.silence = 0
         self._heard[kind](worker, fields, body)
 
     async def _watch(self) -> None:
-        """Give up workers that are silent for too long, and begin without those that are slow to start.
+        """Give up workers that are silent for too long, and begin the run without those that are slow to start.
 
-        The looks are counted, not the seconds, since the driver may stand still itself.
+        This counts checks, not seconds, since the driver itself may be suspended.
         """
         looks = 0
         while True:
@@ -279,7 +279,7 @@ class Pool:
         self._deal()
 
     def _give_up(self, error: ModelGaugeError) -> None:
-        """End the run, since no place is left: items that wait are not done."""
+        """Stop the run, since no place is left. Waiting items are not done."""
         self._lost = RunStoppedError(error.problem, fix=error.fix)
         self._failed(error)
         while self._waiting:
@@ -318,7 +318,7 @@ class Pool:
         self._begin(least=min(self._executor.least, self._places))
 
     def _begin(self, least: int) -> None:
-        """Begin with the items if enough workers are ready."""
+        """Start on the items once enough workers are ready."""
         if not self._begun.done() and sum(worker.is_ready for worker in self._workers) >= least:
             self._begun.set_result(None)
 
@@ -375,7 +375,7 @@ class Pool:
 
 
 def _patience(options: RunOptions) -> float:
-    """Return the seconds of silence after which a worker is given up."""
+    """Return how many seconds a worker may be silent before it is given up."""
     return min(options.attempt_timeout, options.call_timeout) + _GRACE
 
 

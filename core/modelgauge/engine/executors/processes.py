@@ -82,7 +82,7 @@ class ProcessLink:
     async def end(self) -> None:
         """Kill it, unless it has ended, and wait for its end.
 
-        A process that it has left behind may hold its streams; that is not waited for.
+        Do not wait for a process that it left behind, which may keep its streams open.
         """
         if self._out.at_eof():  # it is ending: asyncio may lose the exit code of what is killed then
             await self._wait()
@@ -95,7 +95,7 @@ class ProcessLink:
         self._in.close()
 
     async def _wait(self) -> None:
-        """Wait until it has ended, for a while."""
+        """Wait a while for it to exit."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _ENDING)
 

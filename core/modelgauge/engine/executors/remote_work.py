@@ -60,10 +60,10 @@ class RemoteWork:
             return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
 
     def _read(self, index: int, item: TestItem, line: bytes) -> Recorded:
-        """Read a line of a worker.
+        """Read a record from a line of a worker.
 
         Raises:
-            MessageError: it is no record, or that of another item.
+            MessageError: the line is not a record of this item.
         """
         try:
             record = item_from_json(line, "a line that")
@@ -72,7 +72,7 @@ class RemoteWork:
         _check_is_of(index, item, record)
         text = line.decode()
         if self._redact(text) != text:
-            # A worker redacts the secrets that it knows; those of this machine may be others.
+            # A worker redacts the secrets that it has; this machine may have others.
             return line_of(record, self._work.test.uid, self._redact)
         return record, line + END
 
@@ -82,12 +82,12 @@ class RemoteWork:
 
 
 def _check_is_of(index: int, item: TestItem, record: ItemRecord) -> None:
-    """Check that a record is that of an item. Its contexts may differ, since measuring may change them."""
+    """Check that a record belongs to an item. Contexts may differ, since measuring may change them."""
     recorded = record.test_item
     if record.digests is None:
         prompts = [prompt.prompt for prompt in item.prompts]
         is_same = recorded.id == item.id and [prompt.prompt for prompt in recorded.prompts] == prompts
-    else:  # secrets were taken out
+    else:  # secrets were removed
         is_same = record.digests.id == hex_digest(str(item.id))
     if record.index != index or not is_same:
         raise MessageError(f"the record of another item than {index}")

@@ -27,8 +27,8 @@ class Assignment:
         work: number of the work.
         index: the item's place in the test.
         message: brings it to a worker.
-        read: reads the line that a worker sends; raises MessageError if it is no record of this item.
-        record: what was read.
+        read: called with the line that a worker sends; raises MessageError if it is not a record of this item.
+        record: the record, once it was read.
         lost: how many workers have died while they had it.
     """
 
@@ -59,8 +59,8 @@ class RemoteWorker:
         visits: its calls.
         is_ready: whether it has made its objects.
         finished: how many items it has done.
-        silence: how many ticks of the pool's watch have passed since its last message.
-        life: the time that it may go on for; `give_up` ends it.
+        silence: the number of checks by the pool since its last message.
+        life: the scope of its lifetime; `give_up` ends it.
         reports: what it was asked to report, by work.
     """
 
@@ -100,7 +100,7 @@ class RemoteWorker:
         self.send(item.message)
 
     def drop(self, item: Assignment) -> None:
-        """Take an item back, if the worker has it. A message about it may still come."""
+        """Take an item back, if the worker has it. A message about it may still arrive."""
         if self.items.pop((item.work, item.index), None) is not None:
             self._dropped.add((item.work, item.index))
 
@@ -138,16 +138,16 @@ class RemoteWorker:
         return len(self.items) < min(_MOST, max(share, int(self._rate * _AHEAD)))
 
     def give_up(self, fault: str) -> None:
-        """Stop listening to it.
+        """Stop listening to the worker.
 
         Args:
-            fault: completes "it ended after".
+            fault: a phrase that completes "it ended after".
         """
         self._fault = fault
         self.life.reschedule(0)
 
     def why_ended(self) -> str:
-        """Why it has ended, as the end of a sentence."""
+        """Return why the worker ended, as the end of a sentence."""
         return f"after {self._fault}" if self._fault else self.link.why_ended()
 
     async def end(self) -> None:

@@ -80,10 +80,10 @@ class ItemWorker:
             return _failed(index, item, answers, StageError("measure", self.measurer.uid, error))
 
     def _fail_blocked(self, answers: Sequence[Answered], failed: Failed) -> None:
-        """Fail the repeats that the service blocked. Their answers stay in the record, so that `rescore` has them.
+        """Fail the repeats that the service blocked. Keep their answers in the record, for `rescore`.
 
         Raises:
-            StageError: too few repeats are left to measure the item.
+            StageError: too few repeats remain to measure the item.
         """
         blocked = [
             answer for answer in answers if answer.asked.response.is_blocked and answer.repeat not in failed

@@ -71,18 +71,18 @@ def _run(work: Work[T]) -> T:
 def _finish(
     loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], context: contextvars.Context | None = None
 ) -> T:
-    """Run a coroutine to its end, also where code in a task or a callback of the loop stops it or exits."""
+    """Run a coroutine to completion, even if code in a task or a callback stops the loop or exits."""
     task = engine_task(work, loop, context=context)
     while True:
         try:
             return loop.run_until_complete(task)
-        except (SystemExit, RuntimeError):  # of a task or a callback; or the loop was stopped
+        except (SystemExit, RuntimeError):  # raised in a task or a callback; or the loop was stopped
             if task.done():
                 raise
 
 
 def interrupt_is_possible() -> bool:
-    """Whether a KeyboardInterrupt in this thread may come from Ctrl-C; else code has raised it."""
+    """Return whether a KeyboardInterrupt in this thread may come from Ctrl-C. Otherwise, code raised it."""
     if threading.current_thread() is not threading.main_thread():
         return False
     interrupts = _main.interrupts
@@ -119,7 +119,7 @@ class _Interrupts:
 
     Attributes:
         count: how many there were.
-        handles_all: whether Ctrl-C comes here, and not to a handler of the caller's program.
+        handles_all: whether Ctrl-C is handled here, not by a handler of the caller's program.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -280,7 +280,7 @@ def _serve(ready: "Future[asyncio.AbstractEventLoop]", ended: threading.Event) -
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
     ready.set_result(runner.get_loop())
     try:
-        while not ended.is_set():  # code in a callback may stop the loop, or exit
+        while not ended.is_set():  # code in a callback can stop the loop, or exit
             with suppress(SystemExit, KeyboardInterrupt):
                 runner.get_loop().run_forever()
     finally:

@@ -247,7 +247,7 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
             result = await awaited_of_author(awaitable)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and interrupt_is_possible():
-            # It ends the loop: asyncio need not report it too.
+            # It ends the loop, so asyncio need not report it too.
             if (task := asyncio.current_task()) is not None:
                 task.add_done_callback(asyncio.Task.exception)
             raise

@@ -14,13 +14,13 @@ from modelgauge.errors import CallError
 T = TypeVar("T")
 
 _call: ContextVar[object | None] = ContextVar("modelgauge_call", default=None)
-"""The call whose author's code runs; None in the engine's code."""
+"""The call whose author's code is running; None in the engine's code."""
 
 
 class LentToAuthor:
-    """Marks the code in a `with` block as an author's. It may cancel the task that it runs in, as time-outs do.
+    """Marks the code in a `with` block as an author's. That code may cancel its own task, as time-outs do.
 
-    It is no generator, which would write into the exceptions that leave the block.
+    This is a class because a generator would modify the exceptions that leave the block.
     """
 
     def __enter__(self) -> None:
@@ -38,14 +38,14 @@ class LentToAuthor:
 
 
 class _EngineTask(asyncio.Task[T]):
-    """A task that only the engine can cancel, and the call that it is lent to."""
+    """A task that only the engine, and the call that it is lent to, can cancel."""
 
     lent_to: object | None = None
     _cancels_itself = False
 
     @property
     def has_cancelled_itself(self) -> bool:
-        """Whether the call that it is lent to has cancelled it."""
+        """Return whether the call that it is lent to has cancelled it."""
         return self._cancels_itself and self.cancelling() > 0
 
     def cancel(self, msg: Any = None) -> bool:
@@ -56,7 +56,7 @@ class _EngineTask(asyncio.Task[T]):
 
 
 def has_cancelled_itself() -> bool:
-    """Whether the call that runs in this task has cancelled the task."""
+    """Return whether the call that runs in the current task has cancelled it."""
     task = asyncio.current_task()
     return isinstance(task, _EngineTask) and task.has_cancelled_itself
 
@@ -64,7 +64,7 @@ def has_cancelled_itself() -> bool:
 def engine_task(
     coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, **options: Any
 ) -> asyncio.Task[T]:
-    """Start a task of the engine: code of a SUT that cancels all tasks of the loop does not cancel it."""
+    """Start a task of the engine. A SUT's code that cancels all tasks of the loop does not cancel this one."""
     return _EngineTask(coroutine, loop=loop, **options)
 
 
@@ -75,15 +75,15 @@ def _task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> as
 
 
 def makes_tasks_by_itself(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether nobody else decides how a loop makes tasks."""
+    """Return whether a loop has no task factory of somebody else."""
     return loop.get_task_factory() in (None, _task)
 
 
 def guard_loop(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Let no author's code stop a loop (the call fails that tries it), or cancel the tasks of the engine in it.
+    """Prevent authors' code from stopping a loop, which fails their call, and from cancelling the engine's tasks.
 
     Returns:
-        A function that takes the guard away.
+        A function that removes the guard.
     """
     if loop.get_task_factory() is not None:
         return lambda: None
@@ -100,9 +100,9 @@ def guard_loop(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     def unguard() -> None:
         loop.set_task_factory(None)
         with suppress(AttributeError):
-            del loop.stop  # that of the class is seen again
+            del loop.stop  # uncovers the method of the class
 
     loop.set_task_factory(_task)
-    with suppress(AttributeError):  # a loop in C takes no attributes
+    with suppress(AttributeError):  # a loop in C has no settable attributes
         loop.stop = guarded  # type: ignore[method-assign]  # of this loop alone
     return unguard

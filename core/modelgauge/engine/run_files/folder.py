@@ -138,7 +138,7 @@ class RunFolder:
         write_atomically(self.path / RECORD, redact(record.model_dump_json(indent=2)) + "\n")
 
     def remove_record(self) -> None:
-        """Remove `record.json`, for a run that goes on after its end."""
+        """Remove `record.json` of a complete run that continues."""
         (self.path / RECORD).unlink(missing_ok=True)
 
     def read_record(self) -> TestRecord:

@@ -5,12 +5,12 @@ An id is the name of a folder, a part of addresses, and an argument of commands.
 
 from modelgauge.dependencies.safety import unsafe_part
 
-_LONGEST = 128  # characters; files that are made beside the folder have longer names
+_LONGEST = 128  # characters; files beside the folder have longer names
 _RESERVED = '<>"|?*'
 
 
 def why_no_run_id(text: str) -> str | None:
-    """Return why a text cannot be the id of a run, as the predicate of a sentence; None if it can."""
+    """Return why a text is not a valid run id, as the predicate of a sentence; None if it is valid."""
     reasons = (
         (not text, "is empty"),
         (text.startswith(("-", ".")), f"begins with '{text[:1]}'"),

@@ -95,8 +95,8 @@ def blank_line(index: int, length: int) -> bytes:
     """Return a line of a given length without any text of an item, to overwrite a replaced line.
 
     Args:
-        index: of the replaced line.
-        length: of the replaced line, with its end. No line of an item is shorter than a blank one.
+        index: the index in the replaced line.
+        length: the length of the replaced line, its newline included. No line of an item is shorter than a blank one.
     """
     failure = dict.fromkeys(("source_uid", "error_type", "message", "traceback"), "")
     item = {"prompts": [{"prompt": {"text": ""}}]}

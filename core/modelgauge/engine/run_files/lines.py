@@ -1,8 +1,8 @@
 """Reading the lines of a journal, and of other files that grow by whole lines.
 
-A journal is only appended to, so a line stays where it is. The index in a line, not its place in the file, says where
-the item stands in the test. A line supersedes earlier ones by naming their indexes in `replaces`: its own index, if it
-is a later record of the same item. Readers get the lines that count from `counted_lines`.
+A journal is only appended to, so lines never move. The index in a line, not its place in the file, is the position of
+the item in the test. A line replaces earlier ones by listing their indexes in `replaces`; a later record of the same
+item lists its own index. Readers get the lines that count from `counted_lines`.
 """
 
 import os
@@ -18,7 +18,7 @@ from modelgauge.files.regular import opened
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a journal; a torn last line, which a kill can leave, is dropped.
+    """Yield the lines of a journal, except a torn last line, which a kill can leave.
 
     Raises:
         RecordError: the journal is not a file of the run's own, or cannot be read.
@@ -33,7 +33,7 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def counted_lines(journal: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Read the lines of a journal that count: those that no later line replaces, in the order of the file.
+    """Yield the lines of a journal that no later line replaces, in the order of the file.
 
     Yields:
         The number of the line from 1, its offset, and the line.
@@ -41,14 +41,14 @@ def counted_lines(journal: Path) -> Iterator[tuple[int, int, bytes]]:
     Raises:
         RecordError: the journal is not a file of the run's own, or cannot be read.
     """
-    replaced_before: dict[int, int] = {}  # lines of an index that begin before an offset are replaced
+    replaced_before: dict[int, int] = {}  # by index: lines that begin before this offset are replaced
     end = 0
     for line in whole_lines(journal):
         replaced_before.update(dict.fromkeys(replaced_by(line), end))
         end += len(line)
     offset = 0
     for number, line in enumerate(whole_lines(journal), start=1):
-        if offset >= end:  # appended since
+        if offset >= end:  # appended since the first pass
             return
         if not replaced_before or offset >= replaced_before.get(index_in(line), 0):
             yield number, offset, line
@@ -56,13 +56,13 @@ def counted_lines(journal: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def replaced_by(line: bytes) -> list[int]:
-    """The indexes whose earlier lines a line replaces."""
+    """Return the indexes whose earlier lines a line replaces."""
     replaced = _field(line, "replaces") if b'"replaces"' in line else None
     return [index for index in replaced if _is_index(index)] if isinstance(replaced, list) else []
 
 
 def index_in(line: bytes) -> int:
-    """The index of the item in a line; -1 for a damaged line."""
+    """Return the index of the item in a line; -1 for a damaged line."""
     index = _field(line, "index")
     return index if _is_index(index) else -1
 
@@ -72,7 +72,7 @@ def _is_index(value: Any) -> TypeGuard[int]:
 
 
 def _field(line: bytes, name: str) -> Any:
-    """A field of a line; None in a damaged line, which is reported where it is read as a record."""
+    """Return a field of a line; None for a damaged line, which is reported when it is read as a record."""
     try:
         return from_json(line)[name]
     except (ValueError, LookupError, TypeError):
@@ -80,7 +80,7 @@ def _field(line: bytes, name: str) -> Any:
 
 
 def records_at(journal: Path, offsets: Iterable[int]) -> Iterator[ItemRecord]:
-    """Read the records of a journal whose lines begin at some offsets."""
+    """Read the records of a journal whose lines begin at these offsets."""
     with opened(journal) as file:
         for offset in offsets:
             file.seek(offset)
@@ -88,7 +88,7 @@ def records_at(journal: Path, offsets: Iterable[int]) -> Iterator[ItemRecord]:
 
 
 def unreadable(path: Path, error: OSError) -> RecordError:
-    """The error for a file of a run that cannot be read."""
+    """Return the error for a file of a run that cannot be read."""
     return RecordError(
         f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder, with files of its own."
     )
