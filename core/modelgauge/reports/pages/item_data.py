@@ -36,6 +36,7 @@ from modelgauge.wording.phrases import in_common
 PART = 100
 """Items whose records are compressed together."""
 SNIPPET = 240
+_MOST_BYTES = 1 << 24  # of lines that are held at once
 _LONGEST_NAME, _MOST_FACETS = 80, 16  # more controls than that hide the items
 _END = 64
 _MOST_KINDS = 1100  # of failures: above what `failure_key` tells apart
@@ -50,6 +51,16 @@ _USAGE = {
 SECONDS = "seconds"
 _SENTENCE_END = re.compile(r"\n\n|[.?!]\s+")
 _UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
+
+def _first_of(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """The next lines, up to a number; fewer, if they are long."""
+    size = 0
+    for line in islice(lines, most):
+        yield line
+        size += len(line)
+        if size > _MOST_BYTES:
+            return
 
 
 class Row(NamedTuple):
@@ -151,19 +162,24 @@ class ItemTable:
         Args:
             lines: in the order of the test.
         """
+        part = Packed()
         for records in self.taken(lines):
-            part = Packed()
             part.add(b",".join(records))
+            if not self.number % PART:
+                yield part.text()
+                part = Packed()
+        if self.number % PART:
             yield part.text()
 
     def taken(self, lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-        """Take in the lines of a journal, and return what the page has of them, `PART` at a time.
+        """Take in the lines of a journal, and return what the page has of them: `PART` at a time, or fewer long ones.
 
         Args:
             lines: in the order of the test.
         """
         left = iter(lines)
-        while part := [self._read(line) for line in self._clean(list(islice(left, PART)))]:
+        while group := list(_first_of(left, PART - self.number % PART)):
+            part = [self._read(line) for line in self._clean(group)]
             rows = [row for _, row in part]
             if not self.number and not self._without_texts:
                 self.common = _common_beginning([row.question for row in rows])

@@ -18,6 +18,7 @@ from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals import Golden, evaluate, observe
 from modelgauge.metrics import ExactMatchMetric
+from modelgauge.reports.pages import item_data
 from modelgauge.reports.pages.classes import classified, ending_of
 from modelgauge.reports.pages.columns import Labels
 from modelgauge.reports.pages.item_data import ItemTable
@@ -207,3 +208,26 @@ def test_a_stopped_run_says_how_it_goes_on(run):
     assert view.troubles[1][1].startswith("modelgauge.resume(")
     going_on = type(run)(run.record, run.folder, ended=False, going_on=True)
     assert "going on" in run_view(0, going_on, _table(run)).verdict[0]
+
+
+def test_parts_of_long_items_are_those_of_short_groups_and_hold_few_lines_at_once(run, monkeypatch):
+    lines = list(run.items().lines()) * 3  # more than a part
+    whole = list(ItemTable().parts(lines))
+    held, most = 0, 0
+
+    def counted():
+        nonlocal held, most
+        for line in lines:
+            held += 1
+            most = max(most, held)
+            yield line
+
+    monkeypatch.setattr(item_data, "_MOST_BYTES", 1)
+    table = ItemTable()
+    taken = table.taken(counted())
+    sizes = []
+    for records in taken:
+        sizes.append(len(records))
+        held = 0
+    assert (set(sizes), most) == ({1}, 1)
+    assert list(ItemTable().parts(lines)) == whole
