@@ -48,8 +48,8 @@ gate_options = together(
     click.option(
         "--fail-if-worse",
         is_flag=True,
-        help="Exit with 1 if a candidate is significantly worse than the baseline, after adjustment; or could be, had "
-        "the items that failed been scored.",
+        help="Exit with 1 if a candidate is significantly worse than the baseline, after adjustment; or could be if "
+        "the failed items had been scored.",
     ),
     click.option(
         "--require-not-worse",
@@ -63,14 +63,14 @@ gate_options = together(
         multiple=True,
         callback=parsed_by("modelgauge.runs.conditions:Condition"),
         metavar="CONDITION",
-        help="Exit with 1 if this holds for a candidate over the paired items, or could with those that failed: "
+        help="Exit with 1 if this is true of a candidate over the paired items, or could be with the failed items: "
         '"accuracy < 0.9"; repeatable.',
     ),
     click.option(
         "--max-failed",
         type=ALLOWANCE,
         metavar="N|P%",
-        help="Exit with 1 if more of the items that both runs have failed in either: a number, or a percentage.",
+        help="Exit with 1 if more of the common items failed in either run: a number, or a percentage.",
     ),
     heading="Gates",
 )

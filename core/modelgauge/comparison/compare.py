@@ -185,7 +185,7 @@ def _notes(
                 yield f"Only {label} has the measurement '{name}' of {items.test}."
     others = [row for row in rows if options.test and row.p_kind not in (options.test, None)]
     for row in others:
-        few = " of so few items" if options.test == "bootstrap" else ""
+        few = " with so few items" if options.test == "bootstrap" else ""
         yield (
             f"The {options.test} test{few} does not fit {row.measurement} of {row.test}, {row.candidate}: "
             f"its p value is by {row.p_kind}."

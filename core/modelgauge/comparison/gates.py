@@ -181,7 +181,7 @@ def _not_worse(row: MeasurementComparison, alpha: float) -> tuple[bool, str]:
     if found is None:
         return False, f"no item of {row.candidate} was paired that could show it"
     if found.p_not_worse is None:
-        alike = f"{row.candidate} differs alike on {counted(row.n_paired, 'item')}"
+        alike = f"{row.candidate} differs by the same amount on {counted(row.n_paired, 'item')}"
         return False, f"{alike}, which without a range does not show how much others vary"
     is_not = "is not" if found.not_worse else "may be"
     statement = f"{row.candidate} {is_not} worse by {exact(found.margin)} or more"

@@ -243,13 +243,11 @@ def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
     if row.interval is None:
         return f"{sentence}, which does not say how much others vary"
     if row.n_failed and row.bounds is None:
-        return f"{sentence}; with {failed} the difference may be anything"
+        return f"{sentence}; with {failed} the difference could be anything"
     ends = row.bounds_interval or row.bounds if row.n_failed else row.interval
     low, high = ends or row.interval
     those = f"with {failed} " if row.n_failed else ""
-    return (
-        f"{sentence}; {those}the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
-    )
+    return f"{sentence}; {those}the difference could be anything from {amounts.number(low)} to {amounts.of(high)}"
 
 
 def _of_few_items(row: MeasurementComparison) -> str:
@@ -300,7 +298,7 @@ def _of_unpaired_items(row: MeasurementComparison) -> str:
     if not alone:
         return ""
     are = "is" if both == 1 else "are"
-    return f"Only {both:,} of {counted(both + alone, 'item')} {are} in both runs; this says nothing of the others."
+    return f"Only {both:,} of {counted(both + alone, 'item')} {are} in both runs; this says nothing about the others."
 
 
 def _p(value: float) -> str:

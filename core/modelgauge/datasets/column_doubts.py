@@ -39,17 +39,17 @@ def _kept(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -
     for column in table.columns:
         near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
         if near:
-            yield f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant"
+            yield f"the column {column!r} is kept as a custom one, but may be meant as {near[0]!r}"
         elif column not in columns.values() and _REFERENCES.fullmatch(str(column)):
             if "expected_output" in free:
                 typed = f"; on the command line --column expected_output={column}" if table.is_file else ""
                 yield (
-                    f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
-                    f"say expected_output_col_name={column!r}{typed}"
+                    f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is "
+                    f"meant as that, pass expected_output_col_name={column!r}{typed}"
                 )
             elif "expected_output" in columns:
                 yield (
-                    f"the column {column!r}, by which other tools judge, is kept as a custom one: metrics read "
+                    f"the column {column!r}, which other tools judge by, is kept as a custom one: metrics read "
                     f"{columns['expected_output']!r}"
                 )
 
@@ -65,4 +65,4 @@ _REFERENCES = re.compile(
     )_*[0-9]*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""The names of columns by which other tools judge answers."""
+"""Matches the names of columns that other tools judge answers by."""

@@ -192,8 +192,8 @@ class Reading:
         """What may be wrong with the rows that could be read."""
         for column, delimiter in self._split.items():
             yield (
-                f"the texts in {column!r} are taken for lists, split at {delimiter!r}; where one is a single text, "
-                f"write it as a list of one{self._way_to_say(column, delimiter)}"
+                f"the texts in {column!r} are read as lists, split at {delimiter!r}; write a single text as a list "
+                f"of one{self._way_to_say(column, delimiter)}"
             )
         for column, delimiter in self._whole.items():
             yield f"a text in {column!r} is not split at {delimiter!r}: a part would be blank. Write lists as JSON"
@@ -262,7 +262,7 @@ class Reading:
         fields = [
             field for field, name in self._columns.items() if name == column and self._table.cells_are_text
         ]
-        return "".join(f"; if all are lists, say {field}_col_delimiter={delimiter!r}" for field in fields)
+        return "".join(f"; if all are lists, pass {field}_col_delimiter={delimiter!r}" for field in fields)
 
     def _nan_in(self, value: Any) -> str | None:
         """Describe where a value of a JSON file has NaN, which Python reads although JSON has no such number."""
@@ -298,7 +298,7 @@ class Reading:
                     if self._nan_in(value)
                     else (
                         f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
-                        "make texts or numbers of what stands in it."
+                        "convert its values to texts or numbers."
                     )
                 )
                 yield column, f"{next(inexact_parts(value))}, which JSON cannot hold", fix

@@ -40,7 +40,7 @@ class RecordedItems:
             key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
             if key in self._places or key in self._failed:
                 raise RecordError(
-                    f"{where}: item '{record.test_item.id}' stands in the journal twice.",
+                    f"{where}: item '{record.test_item.id}' is in the journal twice.",
                     fix="Remove one of the two lines.",
                 )
             if self._retry_failed and isinstance(record, TestItemExceptionRecord):

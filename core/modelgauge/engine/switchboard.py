@@ -327,7 +327,7 @@ class Switchboard:
 def _values(settings: Mapping[str, str]) -> str:
     """Describe the current values of attributes."""
     return ", ".join(
-        f"{name} holds an object that has"
+        f"{name} contains an object that has changed"
         if _OBJECT in text
         else f"{name} is now {beginning(text, _LONGEST)}"
         for name, text in settings.items()

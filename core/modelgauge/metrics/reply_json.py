@@ -103,7 +103,7 @@ def _in_other_notation(
             raise UnusableReplyError(f"its JSON is broken: {error}") from None
         for key in [start] if start["keyed"] is not None else keyed:
             if key.start() >= start.start():  # beside it, what is quoted rightly is not meant
-                problem = f"its JSON is broken: keys stand in double quotes, unlike in {key[0]}"
+                problem = f"its JSON is broken: keys must be in double quotes, unlike {key[0]}"
                 raise UnusableReplyError(problem) from None
         return None, start.start() + 1
 
@@ -112,7 +112,7 @@ def _without_repeats(pairs: list[tuple[str, Any]], keys: frozenset[str]) -> dict
     """An object whose keys that are asked for are in small letters."""
     made = {low if (low := key.strip().lower()) in keys else key: value for key, value in pairs}
     if len(made) < len(pairs):
-        raise UnusableReplyError("one of its JSON objects says the same key twice")
+        raise UnusableReplyError("one of its JSON objects has the same key twice")
     return made
 
 

@@ -273,8 +273,8 @@ class OriginalRun:
         """Refuse a cache that was moved or is not mounted: all that the run has paid would be paid again."""
         if not cache.exists() and any(b'"key":"' in line for line in whole_lines(self.folder.journal)):
             raise CacheError(
-                f"Run {self.folder.run_id} used the cache in {cache}, which is not there.",
-                fix="Put it back, or give the cache where it is now: --cache FOLDER (in Python cache=…).",
+                f"Run {self.folder.run_id} used the cache in {cache}, which is missing.",
+                fix="Put it back, or give its new place: --cache FOLDER (in Python cache=…).",
             )
 
     def _data_dir(self, settings: Settings, data_dir: str | Path | None) -> Path:

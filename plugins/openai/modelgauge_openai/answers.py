@@ -36,14 +36,15 @@ def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
     if first["type"] == "json_invalid":
         is_whole = text.lstrip().startswith(("{", "[")) and "EOF" not in first["msg"]
         return ChatError(
-            f"{url} answered with {len(text):,} characters that are no {'' if is_whole else 'whole '}JSON "
+            f"{url} answered with {len(text):,} characters that are not {'' if is_whole else 'whole '}JSON "
             f"({first['msg']}): {start}.",
             fix=OTHER_PROTOCOL if is_whole else _CHECK_PATH,
             verdict=None if is_whole else Retry(),
         )
     where = ".".join(str(part) for part in first["loc"])
     return ChatError(
-        f"{url} answered with JSON that is no chat completion: {where + ': ' if where else ''}{first['msg']}: {start}.",
+        f"{url} answered with JSON that is not a chat completion: {where + ': ' if where else ''}{first['msg']}: "
+        f"{start}.",
         fix=OTHER_PROTOCOL,
     )
 
@@ -75,7 +76,7 @@ def check_answer(
     if len(choices) < asked and not (may_be_single and len(choices) == 1):
         raise ChatError(
             f"{url} answered with {len(choices)} of {asked} completions.",
-            fix="The server gives no more at once; ?completions=many_calls asks for them one by one.",
+            fix="The server returns no more per call; ?completions=many_calls asks for them one by one.",
         )
     if not request.get("logprobs") and all(map(_has_plain_text, choices)):
         return  # nearly always
@@ -83,8 +84,7 @@ def check_answer(
     if request.get("logprobs") and any(map(_lacks_logprobs, ours.completions)):
         raise MissingLogProbabilitiesChatError(
             f"{url} answered without the log-probabilities that were asked for.",
-            fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
-            "?logprobs=false",
+            fix="Leave top_logprobs out; for a judge, say in the name of the model that it has none: ?logprobs=false",
         )
     if ours.usage is not None and ours.usage.output_tokens == 0 and all(map(_is_empty, ours.completions)):
         raise EmptyAnswerError(f"{url} answered without any text, and counted no token of output.", fix=LATER)
@@ -133,6 +133,6 @@ def _without_choices(url: str, response: ChatResponse) -> ChatError:
     if "choices" in response.model_fields_set or not held or held.get("object") == "chat.completion":
         return ChatError(f"{url} answered without any choices.", fix=LATER, verdict=Retry())
     return ChatError(
-        f"{url} answered with JSON that is no chat completion: {shortened(response.model_dump_json(), 100)}.",
+        f"{url} answered with JSON that is not a chat completion: {shortened(response.model_dump_json(), 100)}.",
         fix=OTHER_PROTOCOL,
     )

@@ -208,7 +208,7 @@ def _content(message: protocol.Answer) -> Any:
 def _without_text(content: Any) -> InvalidResponseError:
     start = to_json(content).decode()[:_LONGEST_QUOTE]
     return InvalidResponseError(
-        f"The content of the answer holds no text that is understood: {start}",
+        f"The content of the answer has no text that is understood: {start}",
         fix="Ask the server for an answer in text.",
     )
 

@@ -251,4 +251,6 @@ def _make_key(path: Path) -> None:
 
 
 def _unusable(path: Path, why: str) -> SettingsError:
-    return SettingsError(f"The key in {path} cannot be used: {why}.", fix="Remove it: a new one is made.")
+    return SettingsError(
+        f"The key in {path} cannot be used: {why}.", fix="Remove it; a new one will be created."
+    )

@@ -76,4 +76,6 @@ def test_server_does_not_start_with_a_key_that_cannot_be_used(tmp_path):
     done = run("-m", "modelgauge", "serve", "--port", "0", "--data-dir", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 2
-    assert "cannot be used: it is a link to another file.\nRemove it: a new one is made." in done.stderr
+    assert (
+        "cannot be used: it is a link to another file.\nRemove it; a new one will be created." in done.stderr
+    )

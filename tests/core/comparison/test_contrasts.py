@@ -272,7 +272,7 @@ def test_systems_that_agree_on_all_are_not_called_equal():
     assert (row.difference, row.p_value, row.stderr, row.mde) == (0, 1, None, None)
     assert row.verdict_text == (
         "Cannot tell whether B is better or worse than A: they have equal values on 100 items; "
-        "the difference may be anything from -3.7 to 3.7 points."
+        "the difference could be anything from -3.7 to 3.7 points."
     )
     numbers = compared([0.3] * 20, [0.3] * 20)
     assert "equal values on 20 items, which does not say" in numbers.verdict_text

@@ -103,7 +103,7 @@ def equivalence(p_value, not_worse):
         (
             cannot_tell(equivalence=equivalence(None, None)),
             False,
-            "B differs alike on 1,313 items, which without a range does not show how much others vary",
+            "B differs by the same amount on 1,313 items, which without a range does not show how much others vary",
         ),
         (unpaired(direction="higher"), False, "no item of B was paired that could show it"),
     ],

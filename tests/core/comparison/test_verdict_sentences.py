@@ -131,7 +131,7 @@ TABLE = [
         (
             f"{WHETHER} (difference 1.0 points, -1.8 to 3.8): a difference of 4.0 points would have been found "
             "4 times in "
-            "5. Only 10 of 30 items are in both runs; this says nothing of the others."
+            "5. Only 10 of 30 items are in both runs; this says nothing about the others."
         ),
     ),
     (
@@ -194,7 +194,7 @@ def test_equal_values_beside_failed_items_say_what_these_could_change():
     candidate = np.where(np.arange(100) < 40, np.nan, values)
     text = compared(values, candidate).verdict_text
     assert (
-        "they have equal values on 60 items; with the 40 that failed the difference may be anything from"
+        "they have equal values on 60 items; with the 40 that failed the difference could be anything from"
         in text
     )
     assert "40 of 100 items failed and are left out; with them the difference is at least -20" in text

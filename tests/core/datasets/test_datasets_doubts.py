@@ -53,7 +53,7 @@ OTHERS = [
 @pytest.mark.parametrize("column", JUDGING)
 def test_a_column_by_which_other_tools_judge_is_named_beside_the_expected_output(column, read):
     with pytest.warns(
-        UserWarning, match=f"the column '{column}', by which other tools judge, is kept"
+        UserWarning, match=f"the column '{column}', which other tools judge by, is kept"
     ) as caught:
         (golden,) = read(f"input,wanted,{column}\nq,a,b\n", expected_output_col_name="wanted")
     assert golden == Golden("q", expected_output="a", custom_column_key_values={column: "b"})
@@ -81,7 +81,7 @@ def test_a_text_is_not_split_where_a_part_would_be_blank(read):
 
 def test_a_split_cell_is_told_of_unless_its_delimiter_was_named(read):
     with pytest.warns(
-        UserWarning, match="'context' are taken for lists.* say context_col_delimiter='|'"
+        UserWarning, match="'context' are read as lists.* pass context_col_delimiter='|'"
     ) as caught:
         assert read("input,context\nq,cat a.log | grep ERROR\n")[0].context == ["cat a.log ", " grep ERROR"]
     assert len(caught) == 1

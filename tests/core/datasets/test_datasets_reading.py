@@ -116,7 +116,9 @@ def test_custom_columns_named_like_fields_come_back(kind, tmp_path):
 
 
 def test_a_column_that_is_almost_a_field_warns(goldens):
-    with pytest.warns(UserWarning, match="'expected_ouput' is kept as a custom one, where 'expected_output'"):
+    with pytest.warns(
+        UserWarning, match="'expected_ouput' is kept as a custom one, but may be meant as 'expected_output'"
+    ):
         goldens("input,expected_ouput\nq,a\n")
 
 
@@ -180,7 +182,7 @@ def test_lists_that_json_holds_as_one_text_are_split_with_a_warning(tmp_path):
     file.write_text(json.dumps(row), encoding="utf-8")
     goldens, cases = EvaluationDataset(), EvaluationDataset()
     with pytest.warns(
-        UserWarning, match="in '(context|expected_tools)' are taken for lists, split at"
+        UserWarning, match="in '(context|expected_tools)' are read as lists, split at"
     ) as caught:
         goldens.add_goldens_from_jsonl_file(file)
     assert len(caught) == 2
@@ -540,7 +542,7 @@ def test_test_cases_are_read_from_csv_with_semicolons_between_contexts(tmp_path)
     path.write_text(text + 'q,a,c|d;e,r;s,t;u,"{""m"": 1}",1.5\n', encoding="utf-8")
     dataset = EvaluationDataset()
     with pytest.warns(
-        UserWarning, match="in '(retrieval_)?context' are taken for lists, split at ';'"
+        UserWarning, match="in '(retrieval_)?context' are read as lists, split at ';'"
     ) as caught:
         dataset.add_test_cases_from_csv_file(path, input_col_name="query")
     assert len(caught) == 2

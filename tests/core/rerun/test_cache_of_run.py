@@ -74,7 +74,7 @@ def test_cache_that_is_gone_stops_everything_before_a_call(stopped, tmp_path):
     folder, objects, asked = stopped(cache=str(tmp_path / "shared"))
     shutil.move(tmp_path / "shared", tmp_path / "moved")
     for again in (plan_resume, resume):
-        with pytest.raises(CacheError, match=r"used the cache in .*shared, which is not there"):
+        with pytest.raises(CacheError, match=r"used the cache in .*shared, which is missing"):
             again(folder.path, **objects)
     assert (asked, (tmp_path / "shared").exists()) == ([], False)
     resume(folder.path, cache=str(tmp_path / "moved"), **objects)

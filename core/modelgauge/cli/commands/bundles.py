@@ -53,7 +53,7 @@ allowed_signers_option = click.option(
 @click.option(
     "--with-data",
     is_flag=True,
-    help="Take along the external data of the tests, as far as its declaration names a license.",
+    help="Include the external data of the tests, if its declaration names a license.",
 )
 @data_dir_option
 @cache_option

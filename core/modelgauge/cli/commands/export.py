@@ -96,8 +96,8 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
 @click.option(
     "--raw",
     is_flag=True,
-    help="In CSV, for programs: leave texts as they are that a spreadsheet would run as a formula. Else they begin "
-    "with an apostrophe.",
+    help="In CSV, for programs: leave texts unchanged that a spreadsheet would run as a formula. By default they "
+    "get a leading apostrophe.",
 )
 @data_dir_option
 @shared_options

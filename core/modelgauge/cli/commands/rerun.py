@@ -60,7 +60,7 @@ _rerun_options = together(
     click.option(
         "--retry-failed",
         is_flag=True,
-        help="Ask the failed items again, of a complete run too; nothing that was scored.",
+        help="Ask the failed items again, even of a complete run. Scored items are kept.",
     ),
     heading=CALLS,
 )

@@ -97,7 +97,7 @@ class _Runs:
             try:
                 found.append(run if isinstance(run, RecordedRun) else recorded_run(run))
             except RecordError as error:
-                log.warning("A run that may be meant by 'latest' cannot be read. %s", error)
+                log.warning("A run that 'latest' may refer to cannot be read. %s", error)
         return [run for run in found if run.record.counts.items]
 
     def has_systems(self, baseline_sut: str | None) -> bool:
@@ -128,7 +128,7 @@ def _invocations(data_dir: Path) -> list[_Runs]:
     """All invocations in a data folder, newest first."""
     found, damaged = by_invocation(data_dir / RUNS)
     for error in damaged:
-        log.warning("A run that may be meant by 'latest' cannot be read. %s", error)
+        log.warning("A run that 'latest' may refer to cannot be read. %s", error)
     return [_Runs(folders) for folders in reversed(found.values())]
 
 

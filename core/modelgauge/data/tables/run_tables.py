@@ -99,9 +99,7 @@ _FIELDS: dict[Column, str] = {
     Column("annotator_errors", "integer", "items that failed in an annotator"): "counts.annotator_errors",
     Column("unscored", "integer", "items that failed in `measure_quality`"): "counts.unscored",
     Column("blocked", "integer", "SUT errors that are answers blocked by the service"): "counts.blocked",
-    Column(
-        "empty", "integer", "answers without any text, and items that failed for want of one"
-    ): "counts.empty",
+    Column("empty", "integer", "answers without text, and items that failed because of one"): "counts.empty",
     Column("failed_repeats", "integer", "failed repeats of scored items"): "counts.failed_repeats",
     Column("sut_calls_paid", "integer", "calls of the SUT that were paid"): "counts.sut_calls.paid",
     Column("sut_calls_cached", "integer", "answers from the cache"): "counts.sut_calls.cached",

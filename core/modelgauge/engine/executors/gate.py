@@ -116,7 +116,7 @@ class Visits:
             MessageError: another call has this number.
         """
         if number in self._visits or any(number == ask.number for ask in self._queued[target]):
-            raise MessageError(f"a second call {number}")
+            raise MessageError(f"a second call with number {number}")
         self._queued[target].append(_Call(number, target, work))
         self._admit(target)
 

@@ -183,7 +183,7 @@ class WorkerMessages:
         except ValidationError as error:
             raise MessageError(f"wrong fields in a message '{kind}'") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise MessageError("a line that is no message") from error
+            raise MessageError("a line that is not a message") from error
 
 
 # --- lines of logs ---------------------------------------------------------------------------------

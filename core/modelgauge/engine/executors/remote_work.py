@@ -90,12 +90,12 @@ def _check_is_of(index: int, item: TestItem, record: ItemRecord) -> None:
     else:  # secrets were removed
         is_same = record.digests.id == hex_digest(str(item.id))
     if record.index != index or not is_same:
-        raise MessageError(f"the record of another item than {index}")
+        raise MessageError(f"a record of another item than {index}")
     for interaction in record.interactions:
         keys = [interaction.key, *interaction.other_keys]
         keys += [key for annotations in interaction.annotation_keys for key in annotations.values()]
         if not all(key is None or _KEY.fullmatch(key) for key in keys):
-            raise MessageError(f"a record of item {index} with a cache key that is none")
+            raise MessageError(f"a record of item {index} with an invalid cache key")
 
 
 def briefed(

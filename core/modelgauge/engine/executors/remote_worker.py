@@ -111,7 +111,7 @@ class RemoteWorker:
             MessageError: the worker was not given this item.
         """
         if (work, index) not in self._dropped and (work, index) not in self.items:
-            raise MessageError(f"word of item {index}, which it does not have")
+            raise MessageError(f"a message about item {index}, which it does not have")
         return self.items.get((work, index))
 
     def done(self, work: int, index: int) -> Assignment | None:

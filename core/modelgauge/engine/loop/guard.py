@@ -92,7 +92,7 @@ def guard_loop(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     def guarded() -> None:
         if _call.get() is not None:
             raise CallError(
-                "A call tried to stop the event loop, in which all calls of the run wait.",
+                "A call tried to stop the event loop, on which all calls of the run depend.",
                 fix="Remove `stop()` from the code that the SUT or the annotator runs.",
             )
         stop()

@@ -14,9 +14,9 @@ def why_no_run_id(text: str) -> str | None:
     reasons = (
         (not text, "is empty"),
         (text.startswith(("-", ".")), f"begins with '{text[:1]}'"),
-        ("/" in text or "\\" in text, "holds a slash or a backslash"),
-        (not text.isprintable(), "holds a control character, or another that is not shown"),
-        (any(char in text for char in _RESERVED), f"holds one of {_RESERVED}, which Windows reserves"),
+        ("/" in text or "\\" in text, "contains a slash or a backslash"),
+        (not text.isprintable(), "contains a control character, or another invisible one"),
+        (any(char in text for char in _RESERVED), f"contains one of {_RESERVED}, which Windows reserves"),
         (len(text) > _LONGEST, f"has more than {_LONGEST} characters"),
     )
     return next((why for is_so, why in reasons if is_so), None) or unsafe_part(text)

@@ -124,7 +124,7 @@ def tango_statistic(only_baseline: float, only_candidate: float, n: float, diffe
         min(only_baseline, only_candidate) >= 0 and n * rounded >= max(1, only_baseline + only_candidate)
     ):
         raise InvalidDataError(
-            f"{only_baseline} and {only_candidate} of {n:g} items are not counts.",
+            f"`only_baseline` and `only_candidate` cannot be {only_baseline} and {only_candidate} of {n:g} items.",
             fix="Give the items that only one system got right, and the number of all items.",
         )
     if difference < 0:  # the mirror image: its root is that of a sum, and exact

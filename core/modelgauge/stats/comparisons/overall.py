@@ -18,7 +18,6 @@ from modelgauge.stats.intervals import (
     t_interval,
     with_imaginary,
 )
-from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -119,7 +118,7 @@ def overall_mean(
         InvalidDataError: there is no test, or the confidence is not between 0 and 1.
     """
     if not tests:
-        raise InvalidDataError(f"{counted(0, 'test')} have no mean.", fix="Give one or more.")
+        raise InvalidDataError("The mean of no tests cannot be computed.", fix="Give at least one test.")
     value = math.fsum(test.mean for test in tests) / len(tests)
     if any(test.stderr is None for test in tests):
         return OverallMean(value)
