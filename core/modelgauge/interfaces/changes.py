@@ -10,169 +10,30 @@ begins and again as it ends, and a value that a run leaves behind stands for the
     set, then adapted       0.0         0.7, 0.9            0.9          0.7
     a client that is made   None        None, <Client>      <Client>     unchanged
     a client that was set   <Client>    <another Client>    the same     without JSON: not cached
+
+What several share (a class, an object behind functions, a client) is left for all of them by the run of one.
 """
 
 import functools
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 from weakref import WeakSet, ref
 
-from modelgauge.data.json_values import class_name, has_plain, plain, text_of_plain
-
-_LONGEST = 1000
-"""Characters of a value's JSON; a longer one is represented by its digest."""
+from modelgauge.interfaces.held_values import ABSENT, Known, Value, digest_of, value_of
 
 _CONFIDENTIAL = re.compile(
     r"api_?key|secret|passw|credential|authori[sz]ation|cookie|(access|auth|bearer|id|refresh|session)_?token|\btoken\b",
     re.IGNORECASE,
 )
 
-Known = Callable[[Any], Any]
-"""Returns the JSON of an object that has an identity or is a secret, and NotImplemented for others."""
-
 _reading: ContextVar[tuple[int, ...]] = ContextVar("modelgauge_reading", default=())
 _watched: WeakSet[Any] = WeakSet()
 
-
-class _Object:
-    """An object without JSON, equal only to itself. Its copies, made with those of its owner, equal any other."""
-
-    __slots__ = ("_find",)
-
-    def __init__(self, *value: Any) -> None:
-        self._find: Callable[[], Any] | None = None
-        if value:
-            try:
-                self._find = ref(value[0])
-            except TypeError:
-                self._find = lambda: value[0]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Object) or self._find is None or other._find is None:
-            return isinstance(other, _Object)
-        found = self._find()
-        return found is not None and found is other._find()
-
-    __hash__ = None  # type: ignore[assignment]  # equality is not transitive
-
-    def __reduce__(self) -> Any:
-        return _Object, ()
-
-
-class Value(NamedTuple):
-    """The value of an attribute.
-
-    Args:
-        text: its JSON, in which objects without JSON stand by their class.
-        objects: these objects.
-    """
-
-    text: str
-    objects: tuple[_Object, ...] = ()
-
-
-ABSENT = Value('{"$absent":true}')
-
-
-class _ValueReader:
-    """Reads a value, and collects the objects in it that have no JSON.
-
-    Args:
-        known: reads objects with identities, and secrets.
-        within: the ids of the objects that are being read.
-    """
-
-    def __init__(self, known: Known, within: tuple[int, ...] = ()) -> None:
-        self._known, self._within = known, within
-        self.objects: list[_Object] = []
-
-    def read(self, value: Any) -> Any:
-        return plain(value, self._other)
-
-    def _other(self, part: Any) -> Any:
-        known = self._known(part)
-        if known is not NotImplemented:
-            return known
-        if type(part) is dict and any(type(key) is not str for key in part):
-            return {"$items": [[self.read(key), self.read(value)] for key, value in part.items()]}
-        if has_plain(part):
-            return NotImplemented
-        if isinstance(part, functools.partial):
-            return {"$partial": [self.read(bound) for bound in (part.func, part.args, part.keywords)]}
-        if isinstance(part, MethodType):
-            return {"$method": part.__func__.__qualname__, "of": self.read(part.__self__)}
-        return self._object(part)
-
-    def _object(self, part: Any) -> Any:
-        """Read an object by its attributes if all are JSON; else by itself, and by its public attributes in JSON."""
-        if not self._can_enter(part):
-            return self._without_json(part)
-        held = {
-            name: value_of(inner, self._known, self._below(part)) for name, inner in held_by(part).items()
-        }
-        is_json = bool(held) and not any(value.objects for value in held.values())
-        if not is_json:
-            held = {name: value for name, value in held.items() if not (name[:1] == "_" or value.objects)}
-            self.objects.append(_Object(part))
-        return {
-            "$is": class_name(type(part)),
-            "with": {name: json.loads(value.text) for name, value in held.items()},
-        }
-
-    def _can_enter(self, part: Any) -> bool:
-        """Whether an object is of classes written in Python alone, and not being read already."""
-        return id(part) not in self._within and all(
-            base.__flags__ & _MADE_AT_RUNTIME or base is SimpleNamespace for base in type(part).__mro__[:-1]
-        )
-
-    def _below(self, part: Any) -> tuple[int, ...]:
-        return *self._within, id(part)
-
-    def _without_json(self, part: Any) -> Any:
-        self.objects.append(_Object(part))
-        named = part if hasattr(part, "__qualname__") and hasattr(part, "__module__") else type(part)
-        return {"$is": f"{named.__module__}:{named.__qualname__}"}
-
-
 _OF_ABC = "_abc_impl"  # which a metaclass gives each abstract class, after its constants are read
-_MADE_AT_RUNTIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-
-
-def value_of(value: Any, known: Known, within: tuple[int, ...] = ()) -> Value:
-    """Read a value as it is now; later changes to it do not reach what is returned.
-
-    Args:
-        value: anything.
-        known: reads objects with identities, and secrets.
-        within: the ids of the objects that are being read.
-    """
-    reader = _ValueReader(known, within)
-    try:
-        text = text_of_plain(reader.read(value))
-    except Exception:  # noqa: BLE001  NaN, a circle, or whatever an author's object raises when it is read
-        return Value(f'{{"$is":"{class_name(type(value))}"}}', (_Object(value),))
-    return Value(text if len(text) <= _LONGEST else _digest(text), tuple(reader.objects))
-
-
-def _digest(text: str) -> str:
-    return f'{{"$sha256":"{hashlib.sha256(text.encode("ascii")).hexdigest()}"}}'
-
-
-def held_by(owner: Any) -> dict[str, Any]:
-    """Return the attributes of an object itself, those in slots too."""
-    held = dict(getattr(owner, "__dict__", {}))
-    for base in type(owner).__mro__:
-        for name, member in vars(base).items():
-            if isinstance(member, MemberDescriptorType) and hasattr(owner, name):
-                held[name] = getattr(owner, name)
-    return held
 
 
 # --- the history of an object -------------------------------------------------------------------------------
@@ -214,12 +75,16 @@ class History:
 
     def standing_for(self, held: Mapping[str, Value]) -> dict[str, Value]:
         """Return the values that count for those that are held."""
-        found = {}
-        for name in held.keys() | self.left.keys():
-            value = held.get(name, ABSENT)
-            left, stands_for = self.left.get(name, (value, value))
-            found[name] = stands_for if value == left else value
-        return found
+        return {
+            name: self._standing_for(name, held.get(name, ABSENT)) for name in held.keys() | self.left.keys()
+        }
+
+    def _standing_for(self, name: str, value: Value) -> Value:
+        left, stands_for = self.left.get(name, (value, value))
+        counted = stands_for if value == left else value
+        counted = state_left(value) if counted is value else counted
+        made = self.made.get(name, ABSENT)
+        return made if counted == made else counted  # whose objects may be gone when they are compared again
 
     def counted(self, read: Callable[[], Mapping[str, Value]]) -> dict[str, Value]:
         """Return the values that count now: during a run, those that counted when it began."""
@@ -240,8 +105,13 @@ class History:
         (before, counted), self.found = self.found, None
         after = read()
         for name in after.keys() | before.keys():
-            if after.get(name, ABSENT) != before.get(name, ABSENT):
-                self.left[name] = after.get(name, ABSENT), counted.get(name, ABSENT)
+            value = after.get(name, ABSENT)
+            began = before.get(name, ABSENT)
+            is_computed = began == ABSENT and value == self.made.get(name)
+            if value != began and not is_computed:
+                self.left[name] = value, counted.get(name, ABSENT)
+                if began.place == value.place:
+                    _leave(*self.left[name])
 
     def changes(self, counted: Mapping[str, Value]) -> Changes:
         """Compare the values that count with those that the constructor left."""
@@ -253,8 +123,36 @@ class History:
             if now.objects and now.objects != made.objects:
                 opaque.append(name)
             else:
-                settings[name] = _digest(now.text) if _CONFIDENTIAL.search(f"{name} {now.text}") else now.text
+                settings[name] = (
+                    digest_of(now.text) if _CONFIDENTIAL.search(f"{name} {now.text}") else now.text
+                )
         return Changes(settings, tuple(opaque))
+
+
+_shared: dict[int, tuple[ref[Any], dict[str, tuple[Value, Value]]]] = {}
+
+
+def _leave(value: Value, counted: Value) -> None:
+    """Note the value that a run left in a place, and what it stands for, for all who share the place."""
+    holder, name = value.place or (None, "")
+    found = holder.find() if holder is not None else None
+    if found is None:
+        return
+    key = id(found)
+    if key not in _shared:
+        try:
+            _shared[key] = ref(found, lambda _: _shared.pop(key, None)), {}
+        except TypeError:  # which nobody can know to be gone
+            return
+    _shared[key][1][name] = value, counted
+
+
+def state_left(value: Value) -> Value:
+    """Return what a value stands for that a run of another object left in its place; itself if none did."""
+    holder, name = value.place or (None, "")
+    _, left = _shared.get(id(holder.find()), (None, {})) if holder is not None else (None, {})
+    after, counted = left.get(name, (value, value))
+    return counted if after == value else value
 
 
 @contextmanager
@@ -330,7 +228,7 @@ def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) ->
                 or hasattr(type(part), "__get__")
             ):
                 continue
-            value = value_of(part, known)
+            value = value_of(part, known).at(base, name)
             if not (value.objects and name in annotated):
                 found[name] = value
     return found

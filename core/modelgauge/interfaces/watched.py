@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Self
 from modelgauge.interfaces.changes import (
     Changes,
     History,
-    Value,
     constants_of,
-    held_by,
     reading,
-    value_of,
+    state_left,
     watch_constructor,
 )
+from modelgauge.interfaces.held_values import Value, held_by, value_of
 from modelgauge.interfaces.identity import Identified, identified_json
 
 
@@ -53,7 +52,8 @@ class Watched(Identified):
 
     def _note_settings(self) -> None:
         """Take what the object holds now for what its constructor left."""
-        self._set_history(History(id(self), {**self._modelgauge_constants, **self._own_settings()}))
+        own = {name: state_left(value) for name, value in self._own_settings().items()}
+        self._set_history(History(id(self), {**self._modelgauge_constants, **own}))
 
     def _set_history(self, history: History) -> None:
         object.__setattr__(self, "_modelgauge_history", history)  # also where dataclass has made it frozen
@@ -78,10 +78,15 @@ class Watched(Identified):
             of_class = getattr(cls, name, None)
             is_method = callable(of_class) and hasattr(type(of_class), "__get__")
             if not is_method and name not in _of_interfaces(cls):
-                found[name] = value_of(value, identified_json, (id(self),))
+                found[name] = value_of(value, identified_json).at(*self.settings_place(name, value))
             if name in found and isinstance(of_class, cached_property) and history is not None:
                 history.made.setdefault(name, found[name])  # computed since, from what else is there
         return found
+
+    def settings_place(self, name: str, value: Any) -> tuple[Any, str]:
+        """Name the place in which other holders find an attribute too: its value, if that is an object."""
+        del name
+        return value, ""
 
     def settings_attributes(self) -> dict[str, Any]:
         """The attributes that settings may be in."""

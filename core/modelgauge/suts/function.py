@@ -8,12 +8,15 @@ from typing import Any, ClassVar, cast
 
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.interfaces.changes import held_by, value_of
+from modelgauge.interfaces.held_values import held_by, value_of
 from modelgauge.interfaces.identity import Identified, identified_json
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.observe.spans import mark, observation_of
 
 Answer = str | SUTCompletion
+
+_OF_OWNER = "function."
+"""Stands before the names of attributes of the object whose method is called."""
 
 _BOUND = "function_arguments"
 """The name of the setting that holds the arguments of a partial: those by position, and those by name."""
@@ -71,13 +74,17 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         found, function = super().settings_attributes(), self.function
         if isinstance(function, functools.partial):
             found[_BOUND] = [list(function.args), function.keywords]
-            function = function.func
-        call: Any = type(function).__call__
-        method = call.__get__(function) if isinstance(call, FunctionType) else function
-        if isinstance(method, MethodType):
-            found |= {f"function.{name}": value for name, value in held_by(method.__self__).items()}
-            function = method.__func__
-        return {**found, "function": function}
+        called = _called_by(function)
+        if isinstance(called, MethodType):
+            found |= {f"{_OF_OWNER}{name}": value for name, value in held_by(called.__self__).items()}
+            called = called.__func__
+        return {**found, "function": called}
+
+    def settings_place(self, name: str, value: Any) -> tuple[Any, str]:
+        called = _called_by(self.function)
+        if name.startswith(_OF_OWNER) and isinstance(called, MethodType):
+            return called.__self__, name
+        return super().settings_place(name, value)
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
         """Take the text of a prompt as the request."""
@@ -96,6 +103,14 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         del request
         completion = SUTCompletion(response) if isinstance(response, str) else response
         return SUTResponse((completion,))
+
+
+def _called_by(function: object) -> object:
+    """Return the function or method that a partial or an object with `__call__` calls in the end."""
+    if isinstance(function, functools.partial):
+        function = function.func
+    call: Any = type(function).__call__
+    return call.__get__(function) if isinstance(call, FunctionType) else function
 
 
 def _opaque_arguments(function: object) -> list[str]:

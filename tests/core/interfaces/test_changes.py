@@ -54,6 +54,12 @@ class Client:
         self.lock, self.timeout, self._sent = object(), 3, 0
 
 
+class Holder:
+    def __init__(self, **held: Any) -> None:
+        self.lock = object()
+        self.__dict__.update(held)
+
+
 class App(PromptResponseSUT[str, str]):
     MODEL = "a"
     PROMPTS: ClassVar[dict[str, str]] = {"system": "Be brief."}
@@ -65,6 +71,8 @@ class App(PromptResponseSUT[str, str]):
         self.model, self.dataclass, self.plain = Model(), Config(), Plain()
         self.space, self.path, self.level = SimpleNamespace(k=1), Path("a"), Level.low
         self.client, self.function = Client(), len
+        self.pipeline = Holder(model=Holder(depth=0), options={"depth": 0, "lock": object()})
+        self.limits = {"seconds": float("inf"), "depth": 0}
         self.calls, self.history = 0, []
 
     @cached_property
@@ -100,6 +108,9 @@ CHANGES = {
     "a path": lambda sut: setattr(sut, "path", Path("b")),
     "an enum": lambda sut: setattr(sut, "level", Level.high),
     "an attribute of a client": lambda sut: setattr(sut.client, "timeout", 4),
+    "an attribute of a client in a client": lambda sut: setattr(sut.pipeline.model, "depth", 1),
+    "a dict in a client": lambda sut: sut.pipeline.options.update(depth=1),
+    "a dict with an infinity": lambda sut: sut.limits.update(seconds=1.0),
     "a constant on the object": lambda sut: setattr(sut, "MODEL", "b"),
     "an attribute that is gone": lambda sut: delattr(sut, "temperature"),
 }
@@ -125,6 +136,8 @@ def test_json_that_changed_is_part_of_the_identity(change):
         lambda sut: setattr(sut, "temperature", object()),
         lambda sut: sut.nested["list"].append(object()),
         lambda sut: setattr(sut, "temperature", float("nan")),
+        lambda sut: setattr(sut.pipeline, "model", Holder(depth=0)),
+        lambda sut: setattr(sut.pipeline, "lock", len),
     ],
 )
 def test_change_without_json_makes_object_uncacheable(change):
@@ -244,6 +257,91 @@ def test_overlapping_runs_share_what_the_first_began_with():
         sut.evaluate("two")
         assert identity(sut) == before
     assert identity(sut) == before
+
+
+def test_state_of_a_class_is_shared_by_its_objects():
+    class Parent(PromptResponseSUT[str, str]):
+        calls, client = 0, None
+        cache: ClassVar[dict[str, str]] = {}
+
+        def evaluate(self, request: str) -> str:
+            Parent.calls += 1
+            Parent.client = Parent.client or Client()
+            self.cache[str(self.calls)] = request
+            return request
+
+    class Child(Parent):
+        pass
+
+    earlier, before = Child("one"), {cls: identity(cls("one")) for cls in (Parent, Child)}
+    for cls in (Parent, Child, Parent):
+        sut = cls("one")
+        with in_use([sut]):
+            sut.evaluate("a question")
+    for sut in (earlier, Parent("one"), Child("one")):
+        assert (identity(sut), sut.why_uncacheable()) == (before[type(sut)], None)
+    Parent.calls = 100
+    assert Child("one").initialization.settings == {"calls": 100}
+
+
+class Sharing(PromptResponseSUT[str, str]):
+    def __init__(self, uid: str, client: Any, handler: Any = None) -> None:
+        super().__init__(uid)
+        self.client, self.handler = client, handler
+
+    def evaluate(self, request: str) -> str:
+        self.client.sent += 1
+        self.handler = sorted
+        return request
+
+
+def test_state_of_a_client_is_shared_by_those_who_hold_it():
+    client = Holder(sent=0, timeout=3)
+    one, other = Sharing("one", client), Sharing("one", client)
+    before = identity(one)
+    for sut in (one, other, one, Sharing("one", client), other):
+        with in_use([sut]):
+            assert identity(sut) == before
+            sut.evaluate("a question")
+    client.timeout = 4
+    assert identity(one) == identity(other) != before
+
+
+def test_object_that_a_run_set_is_a_change_where_a_user_sets_it():
+    one, other = Sharing("one", Holder(sent=0)), Sharing("other", Holder(sent=0))
+    with in_use([one]):
+        one.evaluate("a question")
+    other.handler = one.handler
+    assert other.initialization.opaque == ("client", "handler")
+
+
+def test_client_that_each_run_opens_anew_is_state():
+    sut = App()
+    before = identity(sut)
+    for _ in range(3):
+        with in_use([sut]):
+            sut.client, sut.pipeline.model = Client(), Holder(depth=0)
+        assert (identity(sut), sut.why_uncacheable()) == (before, None)
+
+
+def test_attribute_that_a_run_computes_is_no_setting():
+    sut = App()
+    before = identity(sut)
+    for _ in range(2):
+        with in_use([sut]):
+            assert sut.tokenizer is not None
+        assert (identity(sut), sut.why_uncacheable()) == (before, None)
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, dataclasses.make_dataclass("Node", ["depth", "peers"])])
+def test_objects_that_hold_each_other_are_read_once_each(kind):
+    nodes = [kind(depth=0, peers=None) for _ in range(20)]
+    for node in nodes:
+        node.peers = nodes
+    sut = App(config=nodes)
+    before = identity(sut)
+    nodes[13].depth = 1
+    assert identity(sut) != before
 
 
 class Counting(PromptResponseSUT[str, str]):
@@ -400,6 +498,18 @@ def test_object_behind_a_function_counts_once_it_changed(function_of):
     bot.temperature = 0.7
     assert sut.initialization.settings["function.temperature"] == 0.7
     assert identity(sut) != before
+
+
+def test_state_of_the_object_behind_two_functions_is_shared():
+    bot = Bot()
+    one, other = (FunctionSUT("bot", function, version=1) for function in (bot.answer, bot))
+    before = identity(one), identity(other)
+    for sut in (one, other, one):
+        with in_use([sut]):
+            sut.evaluate("a question")
+        assert (identity(one), identity(other)) == before
+    bot.temperature = 0.7
+    assert one.initialization.settings == other.initialization.settings == {"function.temperature": 0.7}
 
 
 def test_key_of_plain_function_is_as_it_was():
