@@ -40,7 +40,7 @@ class Place(NamedTuple):
     """A test among those of the session.
 
     Args:
-        number: in their order, in which repeats of a test count once.
+        number: its number in the order of the session. Repeats of a test count once.
         test: its id, without the repeat.
         repeat: which of the times that `--repeat` asks for it is, from 0.
         rerun: how often it was begun before: plugins such as pytest-rerunfailures run a test that failed again.
@@ -70,7 +70,7 @@ class _OpenSession:
                 "cwd": str(Path.cwd()),
                 "begun": time.time(),
                 "mark": f"{os.urandom(1)[0] % 16:x}",
-                "each": getattr(config.option, "dist", "no") == "each",  # xdist: every worker runs every test
+                "each": getattr(config.option, "dist", "no") == "each",  # xdist: each worker runs all tests
                 "unrepeated": UNREPEATED,
             }
             os.environ[VARIABLE] = json.dumps(where)

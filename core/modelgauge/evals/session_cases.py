@@ -19,7 +19,7 @@ OUTSIDE = "no test"
 """What stands for the test of cases that are judged while tests are collected, say."""
 
 PROVISIONAL = 1 << 22
-"""Indexes from here on are provisional: the case gets another at the end of the session, in the order of the tests."""
+"""The first provisional index. At the end of the session, such cases get indexes in the order of the tests."""
 
 _UNJUDGED_TYPE = "NotJudged"
 _CUT_SHORT = "Its process ended before it could say why."
@@ -158,7 +158,7 @@ class Cases:
         return found
 
     def items(self) -> Iterator[ItemRecord]:
-        """Return the items in order, repeats joined; an unjudged case has none.
+        """Return the items in order, with repeats joined. An unjudged case has none.
 
         Their indexes are those of their cases, or higher where cases with provisional indexes come before them.
         """
@@ -244,7 +244,7 @@ def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
 
 
 def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
-    """Make one item of the repeats of a case, at least one of which was judged."""
+    """Join the repeats of a case, at least one of which was judged, into one item."""
     judged = [(case.repeat, case.item) for case in repeats if case.item is not None]
     if len(repeats) == 1:
         return judged[0][1]

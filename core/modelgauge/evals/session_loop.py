@@ -64,7 +64,7 @@ class Job:
     is_given_up: bool = False
 
     def end_use(self, _: object = None) -> None:
-        """Let go of what it calls."""
+        """Release the targets that it calls."""
         self.ending.close()
 
     def give_up(self) -> None:

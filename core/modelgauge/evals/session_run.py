@@ -87,7 +87,7 @@ class SharedJournal:
         self._lock = threading.Lock()
 
     def append(self, data: bytes) -> int:
-        """Append whole lines: all of them are written, or none. What a killed process left of a line is cut off first.
+        """Append whole lines, all or none. An unfinished line of a killed process is cut off first.
 
         Returns:
             The offset of the first line.
@@ -311,9 +311,9 @@ class SessionRun:
     def _append_items(
         self, journal: SharedJournal, items: Sequence[ItemRecord], ranges: Mapping[str, Range]
     ) -> JournalIndex:
-        """Append the lines that the journal does not have like this. They replace the lines of their cases.
+        """Append the lines that differ from those in the journal. They replace the lines of their cases.
 
-        An item takes the index of a later one only after that has another: at any moment, each case counts once.
+        An item takes over the index of a later one only after that one has a new index: each case always counts once.
         """
         there = {index_in(line): line for line in whole_lines(journal.path)}
         end = journal.path.stat().st_size
@@ -328,11 +328,11 @@ class SessionRun:
         return index
 
     def _blank_secrets(self, journal: Path, end: int) -> None:
-        """Overwrite replaced lines with a secret that their process did not know: lines stay where they are.
+        """Overwrite replaced lines that contain a secret unknown to their process. No line moves.
 
         Args:
             journal: its path.
-            end: the offset where lines begin that replaced others.
+            end: the offset at which the replacing lines begin.
         """
         offset = 0
         with opened(journal, "r+b") as file:

@@ -1,4 +1,4 @@
-"""The advice that fits the reason for which a disk refuses."""
+"""Advice for errors of the disk, by their cause."""
 
 import errno
 import sqlite3
@@ -20,7 +20,7 @@ _OF_SQLITE = {
 
 
 def advice_for(error: BaseException) -> str:
-    """Return what to do about an error of a disk, as a sentence without its end."""
+    """Return what to do about an error of the disk, as a sentence without its full stop."""
     code = getattr(error, "errno", None)
     if isinstance(error, sqlite3.Error):
         code = _OF_SQLITE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)

@@ -1,4 +1,4 @@
-"""Cells of CSV files that spreadsheets run as formulas: escaped in files for people, and read back as they were."""
+"""Cells of CSV files that spreadsheets would run as formulas: escaping them for people, and reading them back."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ESCAPED = "modelgauge_escaped"
-"""The column of a CSV file that names the escaped cells of each row, so that they are read as they were."""
+"""The column of a CSV file that names the escaped cells of each row, for reading them back."""
 
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def is_formula(text: str | None) -> bool:
-    """Whether a spreadsheet may run a cell; numbers are no danger."""
+    """Return whether a spreadsheet may run a cell. Numbers are safe."""
     return bool(text and _FORMULA.match(text) and not _NUMBER.fullmatch(text))
 
 
@@ -24,7 +24,7 @@ def escaped(text: str | None) -> str | None:
 
 
 def with_escapes(rows: Sequence[Sequence[str | None]]) -> Sequence[Sequence[str | None]]:
-    """Escape what spreadsheets run in the records of a file that `read_table` reads back as they are now.
+    """Escape formulas in the records of a file, in a way that `read_table` undoes.
 
     Args:
         rows: of equal length, the names of the columns first.
@@ -43,7 +43,7 @@ def with_escapes(rows: Sequence[Sequence[str | None]]) -> Sequence[Sequence[str 
 
 
 def without_escapes(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of a row as they were before they were escaped, by column."""
+    """Undo the escapes of a row, and return its cells by column."""
     values = dict(cells)
     try:
         names = json.loads(values.pop(ESCAPED, None) or "[]")

@@ -32,12 +32,12 @@ def _plain_parts(value: dict[Any, Any] | list[Any]) -> dict[Any, Any] | list[Any
 def _value_of_numpy(value: Any) -> Any:
     if value.dtype.kind != "M":
         return plain_value(value.tolist())
-    # The tolist of dates is a bare number where Python has no such precision.
+    # `tolist` turns dates into bare numbers if Python lacks their precision.
     return [plain_value(part) for part in value] if value.ndim else str(value)
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is NaN or NaT, which do not equal themselves, or pandas' NA."""
+    """Return whether a value is NaN or NaT, which do not equal themselves, or pandas' NA."""
     if isinstance(value, float | Decimal | date) or type(value).__name__ == "datetime64":
-        return bool(value != value)  # noqa: PLR0124  that is how they are told
+        return bool(value != value)  # noqa: PLR0124  the test for NaN
     return type(value).__name__ == "NAType"

@@ -1,4 +1,4 @@
-"""Folders for work on a file beside it. What a killed process left there is removed by the next one."""
+"""Scratch folders beside a file that is being made. The next process removes what a killed one left."""
 
 import secrets
 import shutil
@@ -11,7 +11,7 @@ from modelgauge.files.lock import lock
 
 @contextmanager
 def scratch_folder(beside: Path, name: str) -> Iterator[Path]:
-    """Make a folder `.NAME.…`, readable by its owner only, which is removed when the block ends.
+    """Make a folder `.NAME.…`, readable by its owner only, and remove it when the block ends.
 
     A file with a lock, `.NAME.….lock`, says that the folder is in use: the lock ends with the process.
 
@@ -42,7 +42,7 @@ def _remove_abandoned(beside: Path, name: str) -> None:
     for mark in [
         path for path in beside.iterdir() if path.name.startswith(prefix) and path.suffix == ".lock"
     ]:
-        with suppress(OSError):  # of somebody else
+        with suppress(OSError):  # owned by somebody else
             held = lock(mark)
             if held is None:
                 continue

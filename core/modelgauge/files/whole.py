@@ -77,7 +77,7 @@ def append_line(path: Path, line: bytes, check: Callable[[], object] = lambda: N
     Args:
         path: of the file; it is made with its folder where there is none.
         line: without its end.
-        check: is called when it is this thread's turn; nothing is written where it raises.
+        check: called when it is this thread's turn. If it raises, nothing is written.
 
     Raises:
         OSError: the disk refuses, or another process holds the file; the file is as it was.
@@ -108,10 +108,10 @@ def turn(path: Path) -> Iterator[None]:
 
 
 def cut_torn_line(file: IO[bytes]) -> int:
-    """Cut off what a killed process left of a last line, and return the size of the file.
+    """Cut off an unfinished last line of a killed process, and return the size of the file.
 
     Args:
-        file: open for reading and appending, by nobody else who writes now.
+        file: a file open for reading and appending. Nobody else may be writing to it.
 
     Raises:
         OSError: the disk refuses.

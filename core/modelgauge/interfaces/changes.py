@@ -1,7 +1,7 @@
-"""Settings that change after the constructor: what an object held then, compared with what it holds as a run begins.
+"""Settings that change after the constructor: the attributes then, compared with those at the beginning of a run.
 
-Objects change themselves too: they connect, count calls, keep a history. So the values of attributes are read as a run
-begins and again as it ends, and a value that a run leaves behind stands for the one that it began with:
+Objects also change themselves: they connect, count calls, keep a history. So attributes are read when a run begins and
+again when it ends, and a value that a run leaves behind counts as the one that it began with:
 
     the attribute           made with   runs begin with     runs leave   counts as
     a setting               0.0         0.0, 0.0            0.0          unchanged
@@ -33,18 +33,18 @@ _CONFIDENTIAL = re.compile(
 _reading: ContextVar[tuple[int, ...]] = ContextVar("modelgauge_reading", default=())
 _watched: WeakSet[Any] = WeakSet()
 
-_OF_ABC = "_abc_impl"  # which a metaclass gives each abstract class, after its constants are read
+_OF_ABC = "_abc_impl"  # set by the metaclass of abstract classes, after the constants are read
 
 
 # --- the history of an object -------------------------------------------------------------------------------
 
 
 class Changes(NamedTuple):
-    """Attributes that are not what the constructor left.
+    """The attributes that changed since the constructor ended.
 
     Args:
         settings: their JSON texts, by name; a digest of one that may hold a key or a password.
-        opaque: the names of those that hold other objects without JSON.
+        opaque: the names of attributes with other objects without JSON.
     """
 
     settings: Mapping[str, str] = {}
@@ -56,11 +56,11 @@ class History:
     """The values of an object's attributes when it was made, and before and after its runs.
 
     Args:
-        owner: its id: a copied history is that of another object.
-        made: when its constructor ended.
-        left: after the last run that changed it, and what that stands for.
-        users: the runs that use it now.
-        found: when the first of these began, and what these values stand for.
+        owner: the id of the object, by which a copied history is recognized.
+        made: the values when the constructor ended.
+        left: the values after the last run that changed them, and the values that they count as.
+        users: the runs that use the object now.
+        found: the values when the first of these runs began, and the values that they count as.
     """
 
     owner: int
@@ -70,11 +70,11 @@ class History:
     found: tuple[dict[str, Value], dict[str, Value]] | None = None
 
     def copied(self, owner: object) -> "History":
-        """Return the history of a copy of the object, which no run uses."""
+        """Return the history of a copy of the object. No run uses the copy yet."""
         return History(id(owner), dict(self.made), dict(self.left))
 
     def standing_for(self, held: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the values that count for those that are held."""
+        """Return the values that the current ones count as."""
         return {
             name: self._standing_for(name, held.get(name, ABSENT)) for name in held.keys() | self.left.keys()
         }
@@ -87,18 +87,18 @@ class History:
         return made if counted == made else counted  # whose objects may be gone when they are compared again
 
     def counted(self, read: Callable[[], Mapping[str, Value]]) -> dict[str, Value]:
-        """Return the values that count now: during a run, those that counted when it began."""
+        """Return the values that count now; during a run, those that counted at its beginning."""
         return self.standing_for(read()) if self.found is None else self.found[1]
 
     def begin(self, read: Callable[[], dict[str, Value]]) -> None:
-        """Note what a run begins with; further runs that begin before it ends take that over."""
+        """Note the values at the beginning of a run. Overlapping runs share those of the first."""
         if self.found is None:
             held = read()
             self.found = held, self.standing_for(held)
         self.users += 1
 
     def end(self, read: Callable[[], dict[str, Value]]) -> None:
-        """Note what a run leaves behind, once the last run has ended."""
+        """Note the values that runs leave behind, once the last one has ended."""
         self.users -= 1
         if self.users or self.found is None:
             return
@@ -157,7 +157,7 @@ def state_left(value: Value) -> Value:
 
 @contextmanager
 def reading(owner: object) -> Iterator[bool]:
-    """Say whether an object is not being read already, as one is that holds itself."""
+    """Yield whether to read an object: False while it is being read, as for one that contains itself."""
     within = _reading.get()
     token = _reading.set((*within, id(owner)))
     try:
@@ -170,16 +170,16 @@ def reading(owner: object) -> Iterator[bool]:
 
 
 def watch_constructor(cls: Any, of: type, note: Callable[[Any], object]) -> None:
-    """Have a function called with each object of a class as its constructor ends.
+    """Call a function with each object of a class when its constructor ends.
 
-    Decorators like `dataclass` replace the constructor of a class that exists already, so this is done as its first
+    Decorators like `dataclass` replace the constructor of an existing class, so this must be called when its first
     object is made.
 
     Args:
         cls: of the object.
-        of: the class whose subclasses may get another constructor; to one that inherits its constructor from elsewhere
-            (a model of pydantic) one of its own is added.
-        note: is called.
+        of: the class whose subclasses may get another constructor. A subclass that inherits its constructor from
+            elsewhere (a pydantic model) gets one of its own.
+        note: the function to call.
     """
     written = cls.__init__
     if written in _watched:
@@ -194,7 +194,7 @@ def watch_constructor(cls: Any, of: type, note: Callable[[Any], object]) -> None
             written(self, *args, **kwargs)
         else:
             super(cls, self).__init__(*args, **kwargs)
-        if type(self).__init__ is watched:  # else it was called by the constructor of a subclass
+        if type(self).__init__ is watched:  # otherwise, the constructor of a subclass called it
             note(self)
 
     _watched.add(watched)
@@ -215,7 +215,7 @@ def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) ->
     Args:
         cls: the class.
         known: reads objects with identities, and secrets.
-        names: of those to read; by default all. Fields that are only declared yet, as for a dataclass, are none.
+        names: the constants to read; by default all. Fields that are only declared, as for a dataclass, do not count.
     """
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__[:-1]):

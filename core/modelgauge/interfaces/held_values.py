@@ -23,7 +23,7 @@ Known = Callable[[Any], Any]
 
 
 class _Object:
-    """An object without JSON, equal only to itself. Its copies, made with those of its owner, equal any other."""
+    """An object without JSON, equal only to itself. Its copies, made with its owner's, are equal to any other."""
 
     __slots__ = ("_find",)
 
@@ -56,7 +56,7 @@ class Value:
     """The value of an attribute.
 
     Args:
-        text: its JSON, in which objects without JSON stand by their class.
+        text: its JSON, in which objects without JSON are represented by their class.
         objects: these objects.
         place: the object that holds it for all who share that object, and its name there.
     """
@@ -153,7 +153,7 @@ def _can_enter(part: Any) -> bool:
 
 
 def value_of(value: Any, known: Known) -> Value:
-    """Read a value as it is now; later changes to it do not reach what is returned.
+    """Read a value as it is now. Later changes to it do not affect the result.
 
     Args:
         value: anything.

@@ -1,7 +1,6 @@
 """The identity of an object: uid, class, version and arguments; the part of a cache key that all its calls share.
 
-It is captured when the object is made, so that authors declare nothing. Settings that change afterwards are found by
-`changes.py`.
+It is captured when the object is made, so authors declare nothing. `changes.py` finds settings that change afterwards.
 """
 
 import inspect
@@ -121,11 +120,11 @@ class Identified:
         )
 
     def changed_settings(self) -> Changes:
-        """Attributes that changed since the constructor ended: none where no call of the object is cached."""
+        """The attributes that changed since the constructor ended; none if no call of the object is cached."""
         return Changes()
 
     def further_settings(self) -> Mapping[str, str]:
-        """The JSON texts of the attributes that count beside the arguments, by name."""
+        """Return the JSON texts of the attributes that count besides the arguments, by name."""
         return self.changed_settings().settings
 
     def identity(self, asked: "Mapping[str, Identified] | None" = None) -> dict[str, Any]:
@@ -332,7 +331,7 @@ def _frozen(value: Any) -> _Argument:
 
 
 def identified_json(part: Any) -> Any:
-    """The JSON of a secret, which is its name, or of an object with an identity; NotImplemented for others."""
+    """Return the JSON of a secret (its name) or of an object with an identity; NotImplemented for others."""
     if isinstance(part, Secret):
         return {"$secret": part.description().name}
     return {"$object": part.identity()} if isinstance(part, Identified) else NotImplemented

@@ -37,8 +37,8 @@ class PromptResponseTest(Identified):
             and `passed`, for all; they are computed if `measure_quality` does not return them. An item without the
             measurement does not pass. A run in which an item does not pass exits with 1.
         record_notes: what else a reader of the record should know of the items.
-        judges_blocked_answers: True if the test can judge an answer that the service of the SUT blocked; it finds
-            `blocked` in the completion. By default such an item fails with `BlockedError`, and no annotator is asked.
+        judges_blocked_answers: True if the test can judge an answer that the service of the SUT blocked. The
+            completion then has `blocked`. By default such an item fails with `BlockedError`, and no annotator is asked.
         measure_in_thread: True if `measure_quality` takes long: then it runs in threads, in as many at once as the
             machine has processors.
     """

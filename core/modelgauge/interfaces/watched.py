@@ -1,4 +1,4 @@
-"""SUTs and annotators as objects whose settings may change after their constructor; `changes.py` has the rules."""
+"""Tracking the settings of SUTs and annotators after their constructor, by the rules of `changes.py`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,13 +18,13 @@ from modelgauge.interfaces.identity import Identified, identified_json
 
 
 class Watched(Identified):
-    """Base of SUTs and annotators: compares what it holds with what its constructor left."""
+    """Base of SUTs and annotators that compares current settings with those after the constructor."""
 
     _modelgauge_constants: ClassVar[Mapping[str, Value]] = {}
     _modelgauge_history: History | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Read the constants of the class: one that is reassigned later has changed for all its objects."""
+        """Read the constants of the class. One that is reassigned later has changed for all its objects."""
         super().__init_subclass__(**kwargs)
         own: type = cls
         constants = constants_of(own, identified_json)
@@ -32,7 +32,7 @@ class Watched(Identified):
         cls._modelgauge_constants = {name: constants[name] for name in constants.keys() - ignored}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Have the settings noted when the constructor ends."""
+        """Arrange for the settings to be noted when the constructor ends."""
         watch_constructor(cls, Watched, Watched._note_settings)
         return super().__new__(cls, *args, **kwargs)
 
@@ -40,26 +40,26 @@ class Watched(Identified):
         super().__init__(uid)
 
     def changed_settings(self) -> Changes:
-        """The attributes that changed since the constructor ended; during a run, those that had when it began."""
+        """The attributes that changed since the constructor ended; during a run, those changed when it began."""
         history = self.settings_history()
         return Changes() if history is None else history.changes(self.settings_counted() or history.made)
 
     def settings_counted(self) -> Mapping[str, Value]:
-        """The values that count now, by attribute; empty where the object is being read already."""
+        """Return the values that count now, by attribute; empty if the object is being read already."""
         history = self.settings_history()
         with reading(self) as is_first:
             return history.counted(self.settings_held) if history is not None and is_first else {}
 
     def _note_settings(self) -> None:
-        """Take what the object holds now for what its constructor left."""
+        """Note the current settings as those that the constructor left."""
         own = {name: state_left(value) for name, value in self._own_settings().items()}
         self._set_history(History(id(self), {**self._modelgauge_constants, **own}))
 
     def _set_history(self, history: History) -> None:
-        object.__setattr__(self, "_modelgauge_history", history)  # also where dataclass has made it frozen
+        object.__setattr__(self, "_modelgauge_history", history)  # works for frozen dataclasses too
 
     def settings_history(self) -> History | None:
-        """The history of the object; a copy begins with that of its original."""
+        """Return the history of the object. A copy begins with its original's."""
         history = self._modelgauge_history
         if history is not None and history.owner != id(self):
             history = history.copied(self)
@@ -67,7 +67,7 @@ class Watched(Identified):
         return history
 
     def settings_held(self) -> dict[str, Value]:
-        """Read the constants of the class, and the attributes of the object, which go before these."""
+        """Read the constants of the class and the attributes of the object, which take precedence."""
         constants = self._modelgauge_constants
         return {**constants, **constants_of(type(self), identified_json, constants), **self._own_settings()}
 
@@ -80,7 +80,7 @@ class Watched(Identified):
             if not is_method and name not in _of_interfaces(cls):
                 found[name] = value_of(value, identified_json).at(*self.settings_place(name, value))
             if name in found and isinstance(of_class, cached_property) and history is not None:
-                history.made.setdefault(name, found[name])  # computed since, from what else is there
+                history.made.setdefault(name, found[name])  # computed since, from other attributes
         return found
 
     def settings_place(self, name: str, value: Any) -> tuple[Any, str]:
@@ -89,14 +89,14 @@ class Watched(Identified):
         return value, ""
 
     def settings_attributes(self) -> dict[str, Any]:
-        """The attributes that settings may be in."""
+        """Return the attributes that may be settings."""
         excluded = self.identity_excludes
         return {name: value for name, value in held_by(self).items() if name not in excluded}
 
 
 @lru_cache(maxsize=1024)
 def _of_interfaces(cls: type) -> frozenset[str]:
-    """The names of attributes that the interfaces of a class declare: the engine reads them."""
+    """Return the names of attributes that the interfaces of a class declare for the engine."""
     own = [base for base in cls.__mro__ if base.__module__.startswith(f"{__package__}.")]
     names = {name for base in own for name in (*vars(base), *vars(base).get("__annotations__", {}))}
     return frozenset(names)
@@ -104,7 +104,7 @@ def _of_interfaces(cls: type) -> frozenset[str]:
 
 @contextmanager
 def in_use(owners: Iterable[Identified]) -> Iterator[None]:
-    """Use objects with the settings that they have now; what changes in the block is the state of their own work.
+    """Use objects with their current settings. Changes within the block count as state, not as settings.
 
     Args:
         owners: SUTs and annotators.

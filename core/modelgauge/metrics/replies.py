@@ -37,19 +37,19 @@ _NUMBER_TEXT = re.compile(r"\s*(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*", re.ASCII)
 
 
 def _number(reply: Any) -> Any:
-    """Return the number that a judge wrote as a text, or with a point, as 7.0; anything else as it is."""
+    """Return the number that a judge wrote as a text or as 7.0; anything else unchanged."""
     if isinstance(reply, str) and (found := _NUMBER_TEXT.fullmatch(reply)):
         reply = float(found[1])
     return int(reply) if isinstance(reply, float) and reply.is_integer() else reply
 
 
 _Whole = Annotated[int, BeforeValidator(_number)]
-_AS_IT_IS = PlainSerializer(lambda score: score)  # what is declared an int may hold 7.5
+_AS_IT_IS = PlainSerializer(lambda score: score)  # a judge may give 7.5 for an int
 _ANSWERS = frozenset({"score", "verdict", "verdicts", "item"})
 
 
 def _as_text(reason: Any) -> Any:
-    """Return a reason as a text: a list of texts by lines, any other value as JSON, unless it holds another answer."""
+    """Return a reason as a text: a list of texts as lines, other values as JSON, unless they contain another answer."""
     if isinstance(reason, list) and all(isinstance(part, str) for part in reason):
         return "\n".join(reason)
     if reason is None or isinstance(reason, str) or not _ANSWERS.isdisjoint(_keys_in(reason)):
@@ -216,7 +216,7 @@ def _one_of(grades: tuple[int, ...]) -> Callable[[int], int]:
 
 
 def _between(grades: tuple[int, ...]) -> Callable[[Any, Callable[[Any], Any]], Any]:
-    """Take a score between two grades that follow each other, and one as a text, also with the scale: "8/10"."""
+    """Accept a score between two adjacent grades, and one as a text, with or without the scale: "8/10"."""
 
     def check(reply: Any, handler: Callable[[Any], Any]) -> Any:
         said = _OF_TEN.sub("", reply) if isinstance(reply, str) else reply
@@ -342,7 +342,7 @@ def _keys_in(value: Any) -> Iterator[str]:
 
 
 def _is_quoted(read: BaseModel, source: str, material: Iterable[str]) -> bool:
-    """Whether a text of the material holds an object as it is, or all its values, each behind its key, in any order."""
+    """Return whether a text of the material quotes an object, or all its values, each after its key, in any order."""
     reply = [_essence(member) for member in _members(read.model_dump(exclude_none=True))]
     texts = [_essence(text) for text in material]
     return any(_essence(source) in text or all(part in text for part in reply) for text in texts)

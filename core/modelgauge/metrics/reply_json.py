@@ -1,9 +1,9 @@
-"""The JSON in a judge's reply: where it stands, and what it says, lenient in the notation, strict in the meaning.
+"""Finding and reading the JSON in a judge's reply: lenient in notation, strict in meaning.
 
 Besides JSON it reads Python's and typographic quotes, Python's literals, unquoted keys, comments, trailing commas,
-and backslashes that begin no escape, as in LaTeX: each has one meaning. Nothing is closed, completed or guessed: what
-is cut off or ambiguous is an error. (Libraries that repair JSON complete a reply that broke off, and so make up an
-answer.)
+and backslashes that begin no escape, as in LaTeX: each has only one meaning. Nothing is closed, completed or guessed:
+a reply that is cut off or ambiguous is an error. (Libraries that repair JSON complete a truncated reply, and so make up
+an answer.)
 """
 
 import json
@@ -42,14 +42,14 @@ _DEEPEST = 100
 
 
 class UnusableReplyError(ValueError):
-    """A reply cannot be understood; the message says why, in words by which the judge can correct it."""
+    """Raised for a reply that cannot be understood. The message tells the judge how to correct it."""
 
 
 def values_in(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
-    """The JSON objects in a text, none of those inside others, and the lists of texts; each with its own text.
+    """Yield the outermost JSON objects and the lists of texts in a text, each with its own text.
 
     Raises:
-        UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
+        UnusableReplyError: something begins like an object but is not one. Nothing inside it is used.
     """
     hook = partial(_without_repeats, keys=keys)
     # Not strict: judges write line breaks in texts where JSON wants \n, and the meaning is clear.
@@ -67,7 +67,7 @@ def values_in(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
             if start["list"] is None:
                 value, end = _in_other_notation(text, start, hook, error, keyed)
         if value is None or (isinstance(value, list) and not all(isinstance(entry, str) for entry in value)):
-            # A bracket of prose, or a list with objects, which are looked at one by one.
+            # A bracket in prose, or a list of objects, which are read one by one.
             end = start.start() + 1
             continue
         yield value, text[start.start() : end]
@@ -82,7 +82,7 @@ def _pattern(pattern: str, keys: frozenset[str]) -> re.Pattern[str]:
 def _in_other_notation(
     text: str, start: re.Match[str], hook: _Hook, error: Exception, keyed: Iterable[re.Match[str]]
 ) -> tuple[dict[str, Any] | None, int]:
-    """Read an object that is no JSON; None where its beginning is prose.
+    """Read an object that is not JSON. Return None if its beginning is prose.
 
     Args:
         text: holds it.
@@ -102,14 +102,14 @@ def _in_other_notation(
         if start["strict"] is not None:
             raise UnusableReplyError(f"its JSON is broken: {error}") from None
         for key in [start] if start["keyed"] is not None else keyed:
-            if key.start() >= start.start():  # beside it, what is quoted rightly is not meant
+            if key.start() >= start.start():  # correctly quoted objects beside it are not meant
                 problem = f"its JSON is broken: keys must be in double quotes, unlike {key[0]}"
                 raise UnusableReplyError(problem) from None
         return None, start.start() + 1
 
 
 def _without_repeats(pairs: list[tuple[str, Any]], keys: frozenset[str]) -> dict[str, Any]:
-    """An object whose keys that are asked for are in small letters."""
+    """Make an object, with the requested keys in lower case."""
     made = {low if (low := key.strip().lower()) in keys else key: value for key, value in pairs}
     if len(made) < len(pairs):
         raise UnusableReplyError("one of its JSON objects has the same key twice")
@@ -124,7 +124,7 @@ def _no_number(name: str) -> Any:
 
 
 class _Reader:
-    """Reads a value token by token; each method returns it with the place behind it.
+    """Reads a value token by token. Each method returns the value and the position after it.
 
     Args:
         text: holds the value.
@@ -139,7 +139,7 @@ class _Reader:
 
         Raises:
             ValueError: no whole object begins there.
-            UnusableReplyError: a key stands there twice, or the object is nested too deep.
+            UnusableReplyError: a key occurs twice, or the object is nested too deep.
         """
         pairs: list[tuple[str, Any]] = []
         at = self._skip(at + 1)
@@ -183,7 +183,7 @@ class _Reader:
         return json.loads(f'"{body}"', strict=False), found.end()
 
     def _next_member(self, at: int, closing: str) -> int:
-        """Skip the comma behind a member, which may stand behind the last member too."""
+        """Skip the comma after a member, which the last member may have too."""
         at = self._skip(at)
         return at if self._text.startswith(closing, at) else self._skip(self._expect(",", at))
 
@@ -199,7 +199,7 @@ class _Reader:
 
 
 def _as_json(found: re.Match[str]) -> str:
-    """Write an escape, or a quotation mark within other quotes, as JSON wants it."""
+    """Write an escape, or a quotation mark within other quotes, as valid JSON."""
     if found["valid"] is not None:
         return found[0]
     if found["quote"] is not None:

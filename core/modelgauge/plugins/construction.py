@@ -137,7 +137,7 @@ class Resolved:
         return _Construction(self).make(SecretStore() if secrets is None else secrets)
 
     def arguments(self) -> dict[str, tuple[Any, Any]]:
-        """The options of the name as arguments: their values, and the types of their parameters. Makes nothing.
+        """Return the options of the name as arguments: their values, and the types of their parameters. Make nothing.
 
         Raises:
             InvalidOptionError: an option is unknown, does not convert, or is not to be given.
@@ -262,7 +262,7 @@ class _Construction:
             raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
 
     def arguments(self) -> dict[str, tuple[Any, Any]]:
-        """The options of the name; see `Resolved.arguments`."""
+        """Return the options of the name; see `Resolved.arguments`."""
         found: dict[str, tuple[Any, Any]] = {}
         for key, written in self._resolved.options.items():
             self._refuse_reserved(key)
@@ -271,7 +271,7 @@ class _Construction:
         return found
 
     def _is_in_uid(self, key: str) -> bool:
-        """Whether the object reads an option in its uid."""
+        """Return whether the object reads an option in its uid."""
         return key in getattr(self._target, "options_in_uid", ()) and key not in self._parameters.by_name
 
     def _take(self, key: str, written: str) -> str:

@@ -144,7 +144,7 @@ class Resolver:
         return self._data([test])[_owner(test)]
 
     def all_data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
-        """The data of one test, with what it would fetch when it is used."""
+        """Return the data of one test, including data that would be fetched when used."""
         return self.dependencies.resolve_all(_owner(test), declared(test, "get_dependencies"))
 
     # --- names -------------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _bounds(record: TestRecord, name: str, value: Any) -> str:
 
 
 def interval_with_missing(value: Any) -> str:
-    """Write the 95 % interval of a result whatever its missing items would have scored; empty if it has none."""
+    """Return the 95 % interval of a result whatever its missing items would have scored, as text; empty if none."""
     if not isinstance(value, Estimate) or value.bounds_interval is None:
         return ""
     return between(value.bounds_interval, width(value.bounds_interval) / 4)

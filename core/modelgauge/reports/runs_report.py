@@ -160,14 +160,14 @@ def _failed(record: TestRecord) -> str:
 
 
 def _most_results(runs: Sequence[RecordedRun]) -> int:
-    """Return how many results of each run have a row."""
+    """Return how many results of each run get a row."""
     return max(1, min(_RESULTS, _ROWS // len(runs)))
 
 
 def _results(record: TestRecord) -> tuple[list[tuple[str, Any]], list[str]]:
-    """Return what can have a row, named, the number of items that passed first, and the groups that cannot.
+    """Return the results that can have a row, by name, the number of passed items first, and the groups that cannot.
 
-    Groups have rows where there is nothing else.
+    Groups get rows if there is nothing else.
     """
     passed, results = passed_of(record), shown_results(record)
     single = [(name, value) for name, value in results.items() if not isinstance(value, Mapping)]
@@ -223,9 +223,9 @@ def _add_facts(
 
 
 def _without_rows(runs: Sequence[RecordedRun], *, details: bool) -> Iterator[str]:
-    """Return the results without a row: those without room, unless the details follow, and those that a run lacks.
+    """Return the results without a row: those that do not fit, unless details follow, and those that a run lacks.
 
-    A run lacks what other runs of its test have, and what has a threshold.
+    A run lacks results that other runs of its test have, and results with a threshold.
     """
     records = [run.record for run in runs]
     most, found = _most_results(runs), [_results(record) for record in records]
@@ -247,7 +247,7 @@ def _without_rows(runs: Sequence[RecordedRun], *, details: bool) -> Iterator[str
 
 
 def _named_by_runs(records: Sequence[TestRecord], results: Sequence[Sequence[str]]) -> str:
-    """Return the results of each run in words; runs with the same results share them."""
+    """Describe the results of each run. Runs with the same results are named together."""
     has_suts = len({record.sut_name for record in records}) > 1
     has_tests = len({record.test_uid for record in records}) > 1 or not has_suts
     pairs: dict[tuple[str, ...], list[str]] = {}

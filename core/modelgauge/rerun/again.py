@@ -52,8 +52,8 @@ def resume(
 ) -> list[TestRecord]:
     """Continue stopped runs; items with a record, failed items included, are not asked again.
 
-    With `retry_failed` failed items are asked again, those of complete runs too. An answer in the cache that cannot be
-    used (`translate_response` refuses it, or the service blocked it) is asked anew and replaced there.
+    With `retry_failed`, failed items are asked again, even those of complete runs. An unusable answer in the cache
+    (`translate_response` refuses it, or the service blocked it) is replaced by a new one.
 
     Concurrency, rates, time-outs, retries and caps are those of the run, unless the call sets others, which apply from
     then on. Caps are about the whole command: what its runs spent before counts.
@@ -67,7 +67,7 @@ def resume(
             `plugin_files`, `dependencies`, `dataset` and `metrics`. The error lists what is missing.
         dataset: the run's file of goldens, or another with the same content; needed as `judge` is.
         metrics: the run's, where their names have options; needed as `judge` is.
-        retry_failed: whether failed items are asked again. What was scored is not.
+        retry_failed: whether to ask failed items again. Scored items are kept.
         options: what `Runner` takes; what the results depend on is as it was.
 
     Returns:
@@ -205,7 +205,7 @@ def _runs_of(
     *,
     retry_failed: bool,
 ) -> list[tuple[RunFolder, OriginalRun | None]]:
-    """The runs of a name, each with what it was, where that may be done again; None if nothing is left to do."""
+    """Return the runs of a name, each with its original, if that may be repeated; None if nothing is left to do."""
     folders, names = _find(run, data_dir), names.with_options(options)
     runs = [(folder, OriginalRun(folder) if is_left(folder, retry_failed) else None) for folder in folders]
     for _, original in runs:
@@ -215,7 +215,7 @@ def _runs_of(
 
 
 def is_left(folder: RunFolder, retry_failed: bool) -> bool:
-    """Whether `resume` has anything to do for a run."""
+    """Return whether `resume` has anything to do for a run."""
     return not folder.is_complete() or (retry_failed and folder.read_record().counts.failed > 0)
 
 

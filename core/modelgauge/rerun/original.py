@@ -233,7 +233,7 @@ class OriginalRun:
             # Where the caller gives plugins, none is imported.
             loaded = self.plugins if given.get("plugins") is None else ()
             settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
-        if self.folder.is_bundled():  # whatever is given: nothing of a stranger's enters the user's cache
+        if self.folder.is_bundled():  # never fill the user's cache from a stranger's run
             fixed["cache"] = None
         elif given.get("cache") is None:
             given.pop("cache", None)
@@ -250,13 +250,13 @@ class OriginalRun:
         return runner
 
     def cache(self, settings: Settings) -> dict[str, str | None]:
-        """The option `cache` of the run, where it is the user's own; none if its manifest does not say it.
+        """Return the option `cache` of the user's own run; nothing if its manifest lacks it.
 
-        The password of a URL, which no manifest has, is that of the same URL in the settings, if it has one there.
-        Else the plugin looks for it in the environment.
+        No manifest has the password of a URL. It comes from the same URL in the settings, or else the plugin looks for
+        it in the environment.
 
         Raises:
-            CacheError: the run used a folder that is not there.
+            CacheError: the run used a folder that is missing.
         """
         if not (self.is_own and self._names_cache):
             return {}
@@ -270,7 +270,7 @@ class OriginalRun:
         return {"cache": cache}
 
     def _check_cache_folder(self, cache: Path) -> None:
-        """Refuse a cache that was moved or is not mounted: all that the run has paid would be paid again."""
+        """Refuse a cache that was moved or is not mounted, since the whole run would be paid again."""
         if not cache.exists() and any(b'"key":"' in line for line in whole_lines(self.folder.journal)):
             raise CacheError(
                 f"Run {self.folder.run_id} used the cache in {cache}, which is missing.",

@@ -34,8 +34,8 @@ def write_tables(
         runs: their records and where they lie.
         files: the tables that are wanted.
         file_type: csv, jsonl or parquet.
-        raw: leave texts in CSV as they are that a spreadsheet would run; else they begin with an apostrophe.
-        for_spreadsheets: whether CSV has the mark by which Excel knows UTF-8.
+        raw: leave texts in CSV unchanged that a spreadsheet would run. By default they get a leading apostrophe.
+        for_spreadsheets: whether CSV begins with the byte order mark by which Excel recognizes UTF-8.
         redact_json: takes secrets out of a row.
 
     Raises:

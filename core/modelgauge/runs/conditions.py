@@ -59,7 +59,7 @@ class Condition:
         return held[self.operator]
 
     def may_hold(self, lowest: float, highest: float) -> bool:
-        """Return whether the condition is true of any value in a range."""
+        """Return whether the condition can be true of a value in a range."""
         nearest = min(max(self.number, lowest), highest)
         return any(map(self.holds, (lowest, nearest, highest)))
 
@@ -89,7 +89,7 @@ def check_within(number: float, name: str, ends: tuple[float, float] | None, giv
         given: the number as it was given.
 
     Raises:
-        InvalidOptionError: it is not from the lowest to the highest.
+        InvalidOptionError: the number is outside the range.
     """
     low, high = ends or (-math.inf, math.inf)
     if low <= number <= high:

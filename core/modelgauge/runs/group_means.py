@@ -135,7 +135,7 @@ def _stderr(estimate: Estimate) -> float | None:
 
 
 def _clusters(records: Sequence[TestRecord]) -> list[NDArray[np.int64]]:
-    """Return labels of each record's items, which are equal where items of any records are not independent."""
+    """Return labels of each record's items. Items with equal labels, in any records, are not independent."""
     labelings = [_labels(record) for record in records]
     return clusters_over_tests(
         [len(questions) for questions, _ in labelings], [None] * len(records), labelings
@@ -143,13 +143,13 @@ def _clusters(records: Sequence[TestRecord]) -> list[NDArray[np.int64]]:
 
 
 def _labels(record: TestRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return hashes of the items' prompts, and of their data with their ids; of the run alone if these are unknown."""
+    """Return hashes of the items' prompts, and of their data and ids; of the run alone if these are unknown."""
     data = record.dataset.digest if record.dataset else tuple(sorted(record.dependency_versions.values()))
     run, labels = (record.run_id, record.test_uid), []
     for number, item in enumerate(_test_items(record)):
         own, asked = (run, number), [prompt["prompt"] for prompt in item["prompts"]]
         labels.append((own if record.prompts is None else repr(asked), (data, item["id"]) if data else own))
-    if not labels:  # its items are elsewhere
+    if not labels:  # its items are in other runs
         most = max([value.n for value in record.result.values() if isinstance(value, Estimate)])
         labels = [((run, number),) * 2 for number in range(most)]
     questions, origins = (np.array([*map(hash, row)], dtype=np.int64) for row in zip(*labels, strict=True))
@@ -157,7 +157,7 @@ def _labels(record: TestRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _test_items(record: TestRecord) -> Iterator[Mapping[str, Any]]:
-    """Read the items that a run asked, without what came of them; of the journal, lines that are whole."""
+    """Read the items of a run, without their outcomes, from the complete lines of its journal."""
     if record.folder is None:
         for item in record.iter_items():
             yield item.model_dump(mode="json", include={"test_item"})["test_item"]
@@ -166,4 +166,4 @@ def _test_items(record: TestRecord) -> Iterator[Mapping[str, Any]]:
         try:
             yield from_json(line)["test_item"]
         except (ValueError, LookupError, TypeError):
-            continue  # who reads the items says what is wrong with it
+            continue  # reported when the items themselves are read

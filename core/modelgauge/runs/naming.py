@@ -78,7 +78,7 @@ def invocations_before_latest(data_dir: Path, name: str) -> int | None:
 
 
 def _folder_named(data_dir: Path, name: str) -> RunFolder | None:
-    """Return the run in a folder, around a file, or of an id; None if there is none."""
+    """Return the run that has this folder, file or id; None if there is none."""
     path = Path(name)
     in_a_run = path.name in RUN_FILES and is_file(path)
     folders = [path.parent if in_a_run else path]

@@ -137,7 +137,7 @@ def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
 
 
 def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
-    """The completions of an item that people judge; none where a prompt has no answer, or a blocked one."""
+    """Return the completions of an item for people to judge; none if a prompt has no answer, or a blocked one."""
     if isinstance(item, TestItemExceptionRecord) and item.stage == "sut":
         return ()
     repeat, _ = first_repeat(item)

@@ -113,11 +113,11 @@ def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[Threshold
 
 
 def _misspelt(name: str, declared: Collection[str]) -> bool:
-    """Return whether a name is that of no declared result, and like one of them but for some letters."""
+    """Return whether a name is not a declared result, but nearly the same as one."""
     if name in declared:
         return False
     if name.endswith(f".{PASSED}") and name.removesuffix(f".{PASSED}") in declared:
-        return True  # only a measurement with a threshold has a share that passed
+        return True  # only measurements with a threshold have a share of passed items
     return any(
         _NUMBER.sub("", name) != _NUMBER.sub("", known) for known in closest(name, declared, cutoff=0.8)
     )

@@ -262,7 +262,7 @@ def error_bar(
     clusters: "NDArray[np.int64] | None",
     declared: Range | None,
 ) -> _ErrorBar:
-    """The error bar of a mean over questions like these; see `mean`."""
+    """Return the error bar of a mean over questions like these; see `mean`."""
     binary = intervals.is_proportion(values, declared)
     low, high = declared or ((0.0, 1.0) if binary else (-math.inf, math.inf))
     if binary and clusters is None:
@@ -332,7 +332,7 @@ def _bounds(
     if completed is None:
         return None
     low, high = map(aggregate, completed)
-    # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
+    # Include the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
     lowest, highest = min(low, value), max(high, value)
     return (highest, lowest) if items.directions.get(name) == "lower" else (lowest, highest)
 
@@ -340,7 +340,7 @@ def _bounds(
 def _completed(
     items: MeasuredItems, name: str, values: "NDArray[np.float64]"
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]] | None":
-    """The values with all that is missing at the low, and at the high end of the range; None if unknown.
+    """Return the values with everything missing at the low end, and at the high end of the range; None if unknown.
 
     Missing are whole items, and of the others the shares that failed.
     """
@@ -362,9 +362,9 @@ def _bounds_interval(
     values: "NDArray[np.float64]",
     clusters: "NDArray[np.int64] | None",
 ) -> intervals.Interval | None:
-    """The interval of a mean whatever the missing items would have scored; None if none is missing.
+    """Return the interval of a mean whatever the missing items would have scored; None if none is missing.
 
-    Nobody knows the clusters of missing items, so they are clusters of the mean size.
+    The clusters of missing items are unknown, so they are assumed to have the mean size.
     """
     completed = _completed(items, name, values) if items.missing or items.failed_shares is not None else None
     if completed is None:

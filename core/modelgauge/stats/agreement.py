@@ -199,7 +199,7 @@ def agreement_interval(
     Args:
         coefficient: a function of this module, or any other of `Ratings`.
         ratings: of the items.
-        clusters: labels of items that are not independent, which are drawn together; one for each item.
+        clusters: a label for each item. Items with equal labels are not independent, and are drawn together.
         resamples: 100 or more.
         seed: of the draws.
         confidence: the share of such intervals that hold the true coefficient, between 0 and 1.

@@ -79,7 +79,7 @@ def prediction_powered_mean(
     so that a useless judge does no harm. Variances have the divisor n - 1.
 
     The interval is not theirs, which uses the normal distribution. A sample with few labels has few of a good judge's
-    errors, or none, and says little of the others. So the errors (labels less λ times the scores) count together with
+    errors, or none, and shows little of the others. So the errors (labels less λ times the scores) count together with
     imaginary observations at both ends of the range that they can have, as in `bounded_interval`, and the judge's
     scores of the unlabelled items likewise. The interval is Student's t of that. It is about questions like these, and
     is right whatever the judge's errors are, if the labelled items are a random sample of all. The answers of a panel
@@ -146,14 +146,14 @@ def _samples(
 def _weight(
     people: "NDArray[np.float64]", scores: "NDArray[np.float64]", others: "NDArray[np.float64]"
 ) -> float:
-    """The weight λ of the judge."""
+    """Return the weight λ of the judge."""
     together = float(np.var(np.concatenate([scores, others]), ddof=1))
     shared = float(((people - people.mean()) * (scores - scores.mean())).mean())
     return min(1.0, max(0.0, shared / ((1 + len(people) / len(others)) * together))) if together else 0.0
 
 
 def _sum_of_means(judged: MeanError, errors: MeanError, weight: float, covariance: float) -> MeanError:
-    """The weighted mean of a judge's scores plus their mean error."""
+    """Return the weighted mean of a judge's scores plus their mean error."""
     variance = (weight * (judged.stderr or 0.0)) ** 2 + (errors.stderr or 0.0) ** 2 + 2 * covariance
     return MeanError(weight * judged.mean + errors.mean, math.sqrt(variance), errors.df)
 
@@ -164,7 +164,7 @@ def _covariance(
     of_first: "Labels | None",
     of_second: "Labels | None",
 ) -> float:
-    """The covariance of two means whose clusters have values of both; 0 where it is below."""
+    """Return the covariance of two means over the same clusters, at least 0."""
     if of_first is None or of_second is None:
         return 0.0
     codes = cluster_codes([*of_first, *of_second])

@@ -74,7 +74,7 @@ def mean_error(values: "ArrayLike", clusters: "Labels | None" = None) -> MeanErr
 
 
 def bounded_error(values: "ArrayLike", ends: Sequence[float], clusters: "Labels | None" = None) -> MeanError:
-    """Return a mean and its error with one and a half imaginary observations at each of some ends.
+    """Return a mean and its error with one and a half imaginary observations at each of these ends.
 
     See `bounded_interval`. Without ends it is `mean_error`.
 

@@ -19,7 +19,7 @@ _OF_OWNER = "function."
 """Stands before the names of attributes of the object whose method is called."""
 
 _BOUND = "function_arguments"
-"""The name of the setting that holds the arguments of a partial: those by position, and those by name."""
+"""The name of the setting for the arguments of a partial, by position and by name."""
 
 
 class FunctionSUT(PromptResponseSUT[str, Answer]):
@@ -65,7 +65,7 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         return super().why_uncacheable(asked)
 
     def further_settings(self) -> Mapping[str, str]:
-        """The settings that changed, and the arguments of a partial, changed or not."""
+        """Return the changed settings, and the arguments of a partial, changed or not."""
         counted = self.settings_counted()
         bound = {_BOUND: counted[_BOUND].text} if _BOUND in counted else {}
         return {**super().further_settings(), **bound}
@@ -114,7 +114,7 @@ def _called_by(function: object) -> object:
 
 
 def _opaque_arguments(function: object) -> list[str]:
-    """The names or places of the arguments of a partial that have no JSON; functions and classes are code."""
+    """Return the names or positions of a partial's arguments without JSON. Functions and classes are code."""
     if not isinstance(function, functools.partial):
         return []
     bound = {**{str(place): value for place, value in enumerate(function.args, start=1)}, **function.keywords}

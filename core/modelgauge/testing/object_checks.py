@@ -253,7 +253,7 @@ def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
 
 
 def _without_failure(subject: Subject, record: TestRecord) -> TestRecord:
-    """Return the record of a run whose question was answered; report why it was not."""
+    """Return the record of a run whose question was answered, or report why it was not."""
     for failed in record.test_item_exceptions:
         what = f"It cannot answer: {failed.error_type}: {failed.message}"
         fix = "Fix what raises; `modelgauge run-sut` and `run-annotator` show each step."
@@ -265,7 +265,7 @@ def _without_failure(subject: Subject, record: TestRecord) -> TestRecord:
 
 
 def _cache_comparison(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
-    """Describe the answer, which must be the same when it comes from the cache."""
+    """Describe the answer. It must be the same when it comes from the cache."""
     (answer,), (again,) = ([record.interactions for record in run.test_item_records] for run in (fresh, kept))
     counts = kept.counts.sut_calls if subject.kind == "sut" else kept.counts.annotator_calls
     unkept = " ".join(kept.notes) if kept.counts.unkept else ""  # a request with a secret in it: see secrets

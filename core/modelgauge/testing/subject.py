@@ -131,7 +131,7 @@ def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Firs
 
 
 def quiet_runner(folder: str, plugins: Plugins, **options: Any) -> Runner:
-    """A runner that keeps to a folder, that no plugin observes, and that waits for no server long."""
+    """Make a runner that stays in a folder, without observing plugins, and with a short wait for servers."""
     without_hooks = Plugins()
     for registry, filled in zip(without_hooks.registries, plugins.registries, strict=True):
         registry.add(filled)
@@ -271,18 +271,18 @@ class Subject:
 
     def key_maker(self, made: Any) -> Callable[[Any], str]:
         """What gives the digest of the cache key of an object's request."""
-        if id(made) not in self._keys:  # what the checks leave in the object is no change of its settings
+        if id(made) not in self._keys:  # state left by checks must not count as settings
             keys = KeyMaker("sut" if self.kind == "sut" else "annotator", made.identity())
             self._keys[id(made)] = made, lambda request: keys.key(request).digest
         return self._keys[id(made)][1]
 
     @cached_property
     def data(self) -> Attempt:
-        """The paths of a test's data on this machine, or why data that its first items need is not there."""
+        """Return the paths of a test's data on this machine, or why data for its first items is missing."""
         test = self.object
         found = attempt(lambda: self.store.paths(test.uid, test.get_dependencies()))
         if found.error is None and len(found.value.there) < len(found.value):
-            # Some data is fetched when it is used.
+            # Some data is fetched only when used.
             error = items_of(test, found.value).error
             return Attempt(found.value, error if isinstance(error, DependencyError) else None)
         return found

@@ -171,9 +171,9 @@ class _Marks(NamedTuple):
 
     Args:
         opening: the pattern of the mark before reasoning.
-        closing: the pattern of the mark behind it.
+        closing: the pattern of the mark after it.
         answer: the pattern of the mark before the answer, which ends reasoning too.
-        ends: the marks behind the answer.
+        ends: the marks after the answer.
     """
 
     opening: str
@@ -206,7 +206,7 @@ _KNOWN = (
     ),
 )
 _BARE_HARMONY = re.compile(r"\s*analysis(?=\w)(.*?)assistantfinal(.*)", re.DOTALL)
-"""The channels of gpt-oss from a server that leaves out its special tokens."""
+"""Matches the channels of gpt-oss from a server that omits its special tokens."""
 
 _SIGNS = ("<", "[", "◁", "assistantfinal")
 _BLANK = re.compile(r"\s*")
@@ -293,9 +293,9 @@ def _compiled(table: tuple[_Marks, ...]) -> Sequence[_Family]:
 
 
 def _block_at(families: Sequence[_Family], raw: str, at: int) -> tuple[_Family, int] | None:
-    """Return the family and the beginning of the reasoning at a place, with nothing but whitespace before it.
+    """Return the family and the start of the reasoning at a position, after whitespace at most.
 
-    At the beginning of the text it may have been opened by the template.
+    At the start of the text, the template may have opened it.
     """
     for family in families:
         if (begin := _behind_blank(family.opening, raw, at)) is not None:
@@ -310,14 +310,14 @@ def _block_at(families: Sequence[_Family], raw: str, at: int) -> tuple[_Family, 
 
 
 def _behind_blank(pattern: re.Pattern[str], raw: str, at: int) -> int | None:
-    """Return the place behind a mark that stands at a place, or behind whitespace there."""
+    """Return the position after a mark at this position, or after whitespace there."""
     blank = _BLANK.match(raw, at)
     found = pattern.match(raw, at if blank is None else blank.end())
     return None if found is None else found.end()
 
 
 def _unquoted(pattern: re.Pattern[str], raw: str, at: int) -> re.Match[str] | None:
-    """Find the next mark that is no mention."""
+    """Find the next mark that is not a mention."""
     for found in pattern.finditer(raw, at):
         start, end = found.span()
         # One backtick before and one after quote the mark; three before it are the end of a code block.

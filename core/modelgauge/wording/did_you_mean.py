@@ -140,4 +140,4 @@ IN_DATA_SETS = {
     "delete": "Versions are files: remove the folder datasets/ALIAS of the folder of data",
     "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
 }
-"""What other libraries' data sets do, and how it is done here."""
+"""Methods of other libraries' data sets, and how to do the same here."""

@@ -1,4 +1,4 @@
-"""Messages of a worker to the driver beside records: signs of life, its counts, and the lines of its log."""
+"""Messages of a worker to the driver besides records: heartbeats, counts, and log lines."""
 
 import asyncio
 import logging
@@ -55,10 +55,10 @@ def _growth(now: _Counts, before: _Counts) -> list[Any]:
 
 
 class SignsOfLife:
-    """Signs of life, sent from a thread while the event loop gets on. Used as `with`.
+    """Heartbeats, sent from a thread while the event loop makes progress. A context manager.
 
-    Every beat is a sign while the worker starts, since constructors may block the loop for long. Afterwards the loop
-    must have turned or begun another task since the last beat.
+    While the worker starts, every beat is sent, since constructors may block the loop for long. Afterwards, one is
+    sent only if the loop has turned or begun another task since the last beat.
 
     Args:
         post: sends a message to the driver.
@@ -77,7 +77,7 @@ class SignsOfLife:
         self._has_ended.set()
 
     async def keep_turning(self) -> None:
-        """Count turns of the loop."""
+        """Count the turns of the loop."""
         while True:
             self._turns += 1
             await asyncio.sleep(BEAT / 2)

@@ -57,7 +57,7 @@ async def _serve(brief: Brief, inbox: "_Inbox", outbox: "_Outbox") -> None:
             with quiet():
                 run = briefed_run(brief)
         except ModelGaugeError as error:
-            is_other = isinstance(error, RecordError)  # whose fix is for those who resume a run
+            is_other = isinstance(error, RecordError)  # its fix is for people who resume a run
             outbox.post("refused", error.problem, _SAME if is_other else error.fix)
             return
         log_to(outbox.post, brief.log_level)
@@ -122,8 +122,8 @@ class _Serving:
 
     Args:
         run: the works, and their options.
-        outbox: leads to the driver.
-        signs: of life.
+        outbox: the messages to the driver.
+        signs: the heartbeats.
     """
 
     def __init__(self, run: BriefedRun, outbox: _Outbox, signs: SignsOfLife) -> None:

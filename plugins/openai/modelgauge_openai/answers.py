@@ -1,4 +1,4 @@
-"""What is wrong with answers of status 200, in words, and whether another attempt is worth it."""
+"""Errors for answers of status 200 that cannot be used, and whether to retry them."""
 
 import json
 from contextlib import suppress
@@ -25,7 +25,7 @@ _CHECK_PATH = f"If it happens again and again, check base_url: it ends where {PA
 
 
 def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
-    """Return the error of a body that is no response. One that was cut off, or is no JSON, may be one next time."""
+    """Return the error for a body that is not a response. It is retryable if the body was cut off, or is not JSON."""
     with suppress(ValueError, RecursionError):
         said = json.loads(text)
         said = said[0] if isinstance(said, list) and said else said
@@ -52,17 +52,17 @@ def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
 def check_answer(
     url: str, request: ChatRequest, response: ChatResponse, *, may_be_single: bool = False
 ) -> None:
-    """Refuse a response that does not hold what was asked for: it must not be scored, nor kept.
+    """Refuse a response that lacks what was asked for, so that it is neither scored nor stored.
 
     Args:
         url: where it came from.
-        request: as the cache knows it.
-        response: to it.
-        may_be_single: whether one completion is enough, where the others are then asked for one by one.
+        request: the request, as in the cache.
+        response: its response.
+        may_be_single: whether one completion is enough, since the others are then asked for one by one.
 
     Raises:
         ChatError: no choices, fewer than asked for, one that broke off, or no log-probabilities.
-        EmptyAnswerError: no text, though the answer ended, and no token of output.
+        EmptyAnswerError: no text and no token of output, although the answer ended.
         InvalidResponseError: content without a text that is understood.
     """
     if block_in(response) is not None:
@@ -101,7 +101,7 @@ def _lacks_logprobs(completion: SUTCompletion) -> bool:
 
 
 def _is_empty(completion: SUTCompletion) -> bool:
-    """Return whether a completion ended by itself and holds nothing."""
+    """Return whether a completion ended by itself and is empty."""
     return completion.is_empty and not completion.reasoning and completion.finish_reason in (None, "", "stop")
 
 

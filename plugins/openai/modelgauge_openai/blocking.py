@@ -1,4 +1,4 @@
-"""Answers that a content filter of the service withheld, whole or in part, in the forms in which services say so."""
+"""Recognizing answers that a content filter withheld, in whole or in part, in the forms of many services."""
 
 import json
 import re
@@ -12,17 +12,17 @@ from modelgauge_openai.protocol import ChatResponse, Choice, received
 from modelgauge_openai.reply import Reply
 from modelgauge_openai.streaming import read_stream
 
-_REASONS = frozenset(  # why a completion ended, in small letters
+_REASONS = frozenset(  # finish reasons, in lower case
     {"content_filter", "content_filtered", "guardrail_intervened"}  # OpenAI, Azure; Bedrock
     | {"safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety"}  # Google
     | {"sensitive", "error_toxic"}  # Zhipu, Cohere
 )
-_CODES = frozenset(  # of errors, in small letters
+_CODES = frozenset(  # codes of errors, in lower case
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}  # Azure, OpenAI
     | {"moderation_blocked", "guardrail_intervened"}  # OpenAI, Bedrock
     | {"data_inspection_failed", "datainspectionfailed", "hooks_failed"}  # Alibaba; Portkey
 )
-_WORDS = re.compile(  # of errors without such a code; the services stand in the tests
+_WORDS = re.compile(  # messages of errors without such a code; the tests name the services
     "ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy|GUARDRAIL_INTERVENED"
     "|DataInspectionFailed|may contain inappropriate content|content exists risk|flagged as potentially violating"
     "|violates? (our )?usage guidelines|violat(ed|es|ing|ion of) ([a-z-]+ ){0,4}(guardrail|moderation|safety) polic"
@@ -44,14 +44,14 @@ _WRAPPINGS = (
     ),
     *("raw", "prompt_feedback", "promptFeedback"),
 )
-"""Fields of an error or a response that hold what the service says of it."""
+"""Fields of an error or a response in which services wrap details."""
 
 Metadata = dict[str, Any]
-"""What a service says of a block: `categories` and a `message`, each if there is one."""
+"""A service's details of a block: `categories` and a `message`, if given."""
 
 
 def blocked_reply(reply: Reply) -> ChatResponse | None:
-    """Return a reply that reports a block as an error, as a response; None if it reports something else."""
+    """Convert a reply that reports a block as an error to a response. Return None for any other reply."""
     body: Any = None
     if reply.is_stream(asked=False):
         body = read_stream(reply.text).response
@@ -66,13 +66,13 @@ def blocked_reply(reply: Reply) -> ChatResponse | None:
 
 
 def block_in(response: ChatResponse) -> Metadata | None:
-    """Return what a response says of a block of all its completions; None if it speaks of none."""
+    """Return the details of a block of all completions of a response; None if there is none."""
     held = response.model_extra or {}
     return block_in_error(held.get("error") or (None if response.choices else held))
 
 
 def block_in_choice(choice: Choice) -> Metadata | None:
-    """Return what a choice says of a block; None if it speaks of none."""
+    """Return the details of a block of a choice; None if there is none."""
     held = choice.model_extra or {}
     found = block_in_error(held.get("error"))
     if found is not None:
@@ -83,7 +83,7 @@ def block_in_choice(choice: Choice) -> Metadata | None:
 
 
 def block_in_error(error: Any) -> Metadata | None:
-    """Return what an error says of a block; None if it speaks of none."""
+    """Return the details of a block that an error reports; None if it reports none."""
     if not error:
         return None
     parts = [*_parts(error)]
@@ -101,7 +101,7 @@ def _name(code: Any) -> str:
 
 
 def _parts(error: Any, depth: int = 4) -> Iterator[Any]:
-    """Yield an error and what it wraps: objects, and the texts of its messages."""
+    """Yield an error and everything that it wraps: objects, and the texts of its messages."""
     if isinstance(error, str | dict):
         yield error
     wrapped = (
@@ -120,7 +120,7 @@ def _reasons(part: dict[str, Any]) -> list[Any]:
 
 
 def _filtered(held: Any) -> Iterator[str]:
-    """Yield the categories that a filter found, as Azure names them."""
+    """Yield the categories that a filter found, by Azure's names."""
     for name, part in (
         held.items() if isinstance(held, dict) else enumerate(held if isinstance(held, list) else ())
     ):

@@ -135,7 +135,7 @@ class Connection:
         )
 
     async def post(self, body: bytes) -> Reply:
-        """Send a body, and return the reply as it came. It is scored as it came; runs redact what they write.
+        """Send a body, and return the reply unchanged. It is scored as it came; runs redact what they write.
 
         Raises:
             ChatError: there was no reply.
@@ -151,7 +151,7 @@ class Connection:
             raise self._broken(error) from error
 
     def refusal(self, reply: Reply) -> ChatError:
-        """Return the error of a reply with another status than 2xx, without the key."""
+        """Return the error for a reply with a status other than 2xx, without the key."""
         text = reply.text if self._key is None else self._key.redact(reply.text)
         return refused(self.url, reply.status, reply.headers, text, withheld=self._withheld)
 

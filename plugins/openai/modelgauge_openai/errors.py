@@ -1,6 +1,6 @@
-"""What goes wrong in a call, in words, and whether another attempt is worth it. Nothing here does HTTP.
+"""Errors of calls, and whether to retry them. Nothing here does HTTP.
 
-What is wrong with answers of status 200 is in `answers.py`.
+Errors for answers of status 200 live in `answers.py`.
 """
 
 import json
@@ -293,7 +293,7 @@ def _phrase(status: int) -> str:
 
 
 def reported(url: str, body: Mapping[str, Any]) -> ChatError:
-    """Return the error that a body with status 200 reports. Its status is that which its code stands for, else 502."""
+    """Return the error that a body with status 200 reports. Its status is the one of its code, else 502."""
     error = body.get("error") or body
     first = error[0] if isinstance(error, list) and error else error
     said = first if isinstance(first, dict) else body

@@ -62,7 +62,7 @@ class _Received(BaseModel):
 
 
 class Answer(_Received):
-    """The message of a choice, its fields as they came: `response.py` reads each by itself.
+    """The message of a choice, with its fields unchanged: `response.py` reads each by itself.
 
     `content` is a list of parts at servers that mix texts with other things (Mistral's thoughts, say).
     `reasoning_content` (DeepSeek, vLLM, SGLang), `reasoning` (OpenRouter, Ollama, vLLM) and `reasoning_details`
@@ -120,14 +120,14 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def received(text: str, headers: Mapping[str, str] | None = None) -> ChatResponse:
-    """Read a response. None stands for NaN and infinities, U+FFFD for half a surrogate pair: JSON has neither.
+    """Read a response. NaN and infinities become None, half a surrogate pair U+FFFD: JSON has neither.
 
     Args:
         text: the body of the response.
         headers: those to keep with the response, by name.
 
     Raises:
-        ValidationError: the text is no JSON, or of another form.
+        ValidationError: the text is not JSON, or of another form.
     """
     try:
         response = ChatResponse.model_validate_json(text)
@@ -141,7 +141,7 @@ def received(text: str, headers: Mapping[str, str] | None = None) -> ChatRespons
 
 
 def _mended(text: str) -> str:
-    """Return JSON without lone surrogates and raw control characters; other texts as they are."""
+    """Return JSON without lone surrogates and raw control characters; other texts unchanged."""
     try:
         return _LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(text, strict=False), ensure_ascii=False))
     except (ValueError, RecursionError):

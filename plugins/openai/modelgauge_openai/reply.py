@@ -1,4 +1,4 @@
-"""The reply of a server as it came, and its text."""
+"""The raw reply of a server, and its text."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 COST_HEADERS = ("x-litellm-response-cost",)
-"""Response headers that say what an answer cost, in US dollars.
+"""Response headers with the cost of an answer, in US dollars.
 
 Source: LiteLLM, "Response Headers" (https://docs.litellm.ai/docs/proxy/response_headers).
 """
@@ -34,18 +34,18 @@ class Reply:
 
     @property
     def costs(self) -> dict[str, str]:
-        """The headers that say what the answer cost."""
+        """The headers with the cost of the answer."""
         return {name: self.headers[name] for name in COST_HEADERS if name in self.headers}
 
     @cached_property
     def text(self) -> str:
         """The body, decoded by the charset of its Content-Type, else as UTF-8, UTF-16 or UTF-32.
 
-        It has no byte order mark, and U+FFFD for bytes that are no text.
+        The byte order mark is removed. Undecodable bytes become U+FFFD.
         """
         found = _CHARSET.search(self.headers.get("Content-Type", ""))
         detected = json.detect_encoding(self.body)
-        # A declared UTF leaves the order of bytes open, which the detection finds out.
+        # A declared UTF does not give the byte order, so detect it.
         charset = found[1] if found and not found[1].lower().startswith("utf") else detected
         with suppress(LookupError, ValueError):
             return self.body.decode(charset)
@@ -55,7 +55,7 @@ class Reply:
         return self.body.decode(detected, "replace")
 
     def is_stream(self, *, asked: bool) -> bool:
-        """Return whether the body is a stream of events, or is no JSON though a stream was asked for."""
+        """Return whether the body is a stream of events, or is not JSON although a stream was asked for."""
         if _JSON.match(self.text):
             return False
         declared = self.headers.get("Content-Type", "").lower().startswith("text/event-stream")

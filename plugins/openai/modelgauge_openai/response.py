@@ -1,4 +1,4 @@
-"""From responses of the protocol to ours. The text decides; every other field is read by itself."""
+"""Converting responses of the protocol to ours. The text decides; every other field is read by itself."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _MOST_DOLLARS = 1e15
 _NEVER = -9999.0  # the protocol's own figure for a token that has no chance
 _LONGEST_QUOTE = 200
 _MISFITS = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
-"""What reading raises for a value of another form."""
+"""Exceptions from reading a value of another form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def sut_response(response: protocol.ChatResponse, prices: Prices | None, asked: 
 
 
 def costs_in(reply: Reply) -> protocol.ChatResponse:
-    """Return what a reply says of its costs, as a response without choices."""
+    """Return the costs that a reply reports, as a response without choices."""
     usage: Any = None
     if reply.is_stream(asked=True):
         usage = read_stream(reply.text).response.get("usage")
@@ -98,7 +98,7 @@ def costs_in(reply: Reply) -> protocol.ChatResponse:
 def usage_of(
     response: protocol.ChatResponse, prices: Prices | None, reading: Reading | None = None
 ) -> Usage | None:
-    """Return what a response took; None if it does not say."""
+    """Return the usage of a response; None if it reports none."""
     reading = reading or Reading()
     usage = reading.field("usage", response.usage, _object)
     fields = usage or {}
@@ -143,7 +143,7 @@ def _count(tokens: Any) -> int:
 
 
 def _dollars(cost: Any) -> float:
-    """Read a cost: a number, or an object with the total, as Perplexity's."""
+    """Read a cost: a number, or an object with the total, as from Perplexity."""
     return _number(cost["total_cost"] if isinstance(cost, dict) else cost, _MOST_DOLLARS)
 
 
@@ -160,7 +160,7 @@ def _counts_one_of_many(response: protocol.ChatResponse, usage: Mapping[str, Any
 def _reported_cost(
     response: protocol.ChatResponse, usage: Mapping[str, Any], reading: Reading
 ) -> float | None:
-    """Return what the server says that the answer cost, in US dollars."""
+    """Return the cost of the answer that the server reports, in US dollars."""
     cost = reading.field("usage.cost", usage.get("cost"), _dollars)
     headers = response.response_headers if isinstance(response.response_headers, dict) else {}
     in_headers = (Reading().field(name, headers.get(name), _dollars) for name in COST_HEADERS)
@@ -198,7 +198,7 @@ def _completion(choice: protocol.Choice, reading: Reading, block: Metadata | Non
 
 
 def _content(message: protocol.Answer) -> Any:
-    """Return the content of a message, which some servers give another name."""
+    """Return the content of a message, for which some servers use another name."""
     others = message.model_extra or {}
     return next(
         (others[name] for name in _NAMES if message.content is None and others.get(name)), message.content
@@ -222,7 +222,7 @@ def _list(value: Any) -> list[Any]:
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 _NAMES = ("text", "content", "value", "output_text", "parts")
-"""Under which parts hold their text, beside the name of their type."""
+"""Keys for the text of a part, besides the name of its type."""
 
 _THOUGHT = re.compile("think|thought|reason")
 _NO_TEXT = re.compile("image|audio|video|file|document|tool|function|citation|reference|source")
@@ -259,7 +259,7 @@ def _is_thought(part: Any) -> bool:
 
 
 def _reasoning(message: protocol.Answer) -> str | None:
-    """Return what a model thought; None if the server keeps it in the text, if anywhere."""
+    """Return the model's reasoning; None if the message does not separate it."""
     thoughts = [message.reasoning_content, message.reasoning]
     if message.reasoning_details:
         thoughts.append("\n\n".join(_reasoning_details(message.reasoning_details)))

@@ -72,10 +72,10 @@ class Sending:
             error.verdict = Retry(after=0.0)
 
     def response(self, url: str, reply: Reply) -> ChatResponse:
-        """Read a reply of status 200: at once, or as a stream, asked for or not.
+        """Read a reply of status 200, whole or as a stream, whatever was asked for.
 
         Raises:
-            ChatError: it is no response, or not a whole one.
+            ChatError: it is not a complete response.
         """
         text = reply.text
         if reply.is_stream(asked=self._stream):

@@ -15,20 +15,20 @@ _JOINED = ("content", "refusal", "reasoning_content", "reasoning")
 _KINDS = ("function", "custom")
 _OF_A_PIECE = frozenset({"index", "delta", "message", "logprobs", "finish_reason"})
 _MISFITS = (ValueError, TypeError, AttributeError, RecursionError)
-"""What reading raises for an event of another form."""
+"""Exceptions from reading an event of another form."""
 
-_LINE_END = re.compile(r"\r?\n")  # and no other: U+2028, U+0085 and their like are text
+_LINE_END = re.compile(r"\r?\n")  # no other line ends: U+2028, U+0085 and the like are text
 
 
 @dataclass(slots=True)
 class Stream:
-    """What came of a response in pieces.
+    """The part of a streamed response that has arrived.
 
     Attributes:
-        response: its JSON, as far as it came.
-        error: that the server sent among the events; None if it sent none.
-        is_whole: whether the server said that it ended: by `[DONE]`, or by the reason why each choice did.
-        flaw: why an event cannot be read; None if all can.
+        response: the JSON so far.
+        error: an error that the server sent among the events; None if there is none.
+        is_whole: whether the server ended it, by `[DONE]` or by a finish reason of each choice.
+        flaw: why an event could not be read; None if all could.
     """
 
     response: dict[str, Any] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Stream:
 
 
 def read_stream(events: str) -> Stream:
-    """Put a response together from its events. An event that cannot be read is a flaw; the others are read."""
+    """Assemble a response from its events. Unreadable events are noted as a flaw, and skipped."""
     stream, choices = Stream(), dict[int, dict[str, Any]]()
     for data in _data_of(events):
         if data == "[DONE]":
@@ -55,7 +55,7 @@ def read_stream(events: str) -> Stream:
 
 
 def _data_of(events: str) -> Iterator[str]:
-    """Yield the data of each event: a line that is whole by itself, else all lines up to an empty one."""
+    """Yield the data of each event: a line that is complete JSON, else all lines up to an empty one."""
     data: list[str] = []
     lines = _LINE_END.split(events) if "\n" in events else events.split("\r")
     for line in [*lines, ""]:
@@ -94,7 +94,7 @@ def _add_choice(choice: dict[str, Any], piece: dict[str, Any]) -> None:
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """Join two pieces: texts to a text, others to a list of parts."""
+    """Join two pieces: texts into a text, others into a list of parts."""
     if isinstance(first, str) and isinstance(second, str):
         return first + second
     parts = [part if isinstance(part, list) else [part] for part in (first, second)]
@@ -112,7 +112,7 @@ def _add_logprobs(choice: dict[str, Any], logprobs: Any) -> None:
 
 
 def _add_tool_calls(message: dict[str, Any], pieces: list[Any]) -> None:
-    """Add pieces to the calls that they continue. One that continues none is a call of its own."""
+    """Add pieces to the calls that they continue. A piece that continues none begins a call."""
     for piece in filter(None, pieces):
         calls = message.setdefault("tool_calls", [])
         call = _continued(calls, piece) if _is_call(piece) else None

@@ -170,8 +170,8 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
 
         Raises:
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
-            EmptyAnswerError: the answer has no text, and took no token.
-            InvalidResponseError: it has content, but no text that is understood.
+            EmptyAnswerError: the answer has no text and took no token.
+            InvalidResponseError: the content has no text that is understood.
             SingleCompletionError: the server gives one completion a call.
         """
         sent = self._sending.of(request)
@@ -181,7 +181,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             response = self._response(reply)
             check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         except CallError as error:
-            read = response or (reply and costs_in(reply))  # what is refused is paid all the same
+            read = response or (reply and costs_in(reply))  # a refused answer is paid too
             error.usage = read and usage_of(read, self._prices)
             if isinstance(error, ChatError):
                 self._sending.learn(error, sent)
@@ -191,10 +191,10 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         return response
 
     def _response(self, reply: Reply) -> ChatResponse:
-        """Return a reply as a response, also if the service reports a block as an error.
+        """Convert a reply to a response, even if the service reports a block as an error.
 
         Raises:
-            ChatError: it is another error, or no response.
+            ChatError: it is another error, or not a response.
         """
         try:
             if reply.status // 100 != 2:

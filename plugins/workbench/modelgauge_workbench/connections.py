@@ -1,4 +1,4 @@
-"""Connections of visitors that close if the rest of a request does not come in time."""
+"""Connections of visitors, closed if the rest of a request does not arrive in time."""
 
 import asyncio
 from typing import Any
@@ -13,9 +13,9 @@ _HALF_SENT = (h11.IDLE, h11.SEND_BODY)
 
 
 class TimedConnection(H11Protocol):
-    """A connection on which a client must send each of its requests in time, and cannot hold it half sent."""
+    """A connection that is closed if a client sends a request too slowly."""
 
-    _receiving: Any = None  # what of a request is being received: the state of h11
+    _receiving: Any = None  # the part of a request being received: the state of h11
     _since = 0.0
     _bytes = 0
     _timer: asyncio.TimerHandle | None = None
@@ -26,7 +26,7 @@ class TimedConnection(H11Protocol):
         self._look()
 
     def data_received(self, data: bytes) -> None:
-        """Take in what the client sent."""
+        """Receive data of the client."""
         super().data_received(data)
         self._bytes += len(data)
         self._look()
@@ -38,7 +38,7 @@ class TimedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """See what of a request is missing, and when the connection closes if it does not come."""
+        """Set the deadline for the missing part of a request, if any."""
         state = self.conn.their_state
         if state is not self._receiving:
             self._receiving, self._since, self._bytes = state, self.loop.time(), 0
@@ -52,7 +52,7 @@ class TimedConnection(H11Protocol):
 
     def _expire(self) -> None:
         self._timer = None
-        if self.flow.read_paused:  # it is the server that does not go on
+        if self.flow.read_paused:  # the server itself is not reading
             self._since = self.loop.time()
         is_waiting = self.conn.their_state is self._receiving and self._receiving in _HALF_SENT
         if is_waiting and self.loop.time() >= self._deadline():

@@ -61,7 +61,7 @@ class Access:
             with this process.
 
     Raises:
-        SettingsError: something else is in the place of the key.
+        SettingsError: the key file is something else.
     """
 
     def __init__(self, token: str | None, key_file: Path | None = None) -> None:
@@ -217,12 +217,12 @@ def _hash(text: str) -> bytes:
 
 
 def _key_in(path: Path) -> bytes:
-    """The key in a file of our own, which nobody else can read; it is made where there is none.
+    """Return the key from a file that only we can read. Create it if there is none.
 
-    Where the folder cannot be written or the file not be read, as in a folder of somebody else, the key is new.
+    If the folder is not writable or the file not readable, as in somebody else's folder, return a new key.
 
     Raises:
-        SettingsError: something else is there.
+        SettingsError: the file is something else.
     """
     try:
         if not path.exists():
@@ -243,7 +243,7 @@ def _key_in(path: Path) -> bytes:
 
 
 def _make_key(path: Path) -> None:
-    """Make the key; where two workbenches do so at once, the key of the first stays."""
+    """Create the key. If two workbenches do so at once, the first key is kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), creating(path) as written:
         written.touch(mode=0o600)

@@ -223,7 +223,7 @@ def ranks(system: RankedSystem) -> str:
 
 
 def leaderboard_items(board: LeaderboardTable) -> str:
-    """The number of items that a leaderboard is about."""
+    """Describe the number of items of a leaderboard."""
     numbers = [board.n if system.n is None else system.n for system in board.systems]
     if min(numbers) == max(numbers) == board.n:
         return f"{counted(board.n, 'item')} that all systems have"

@@ -200,7 +200,7 @@ class ItemTable:
         return few
 
     def measured_of_some(self) -> Iterator[str]:
-        """The measurements that some scored items do not have: a failed item may have had none of them."""
+        """Return the measurements that some scored items lack. A failed item might have lacked them too."""
         failed = self.states.values.get("failed", -1)
         scored = [place for place, state in enumerate(self.states.of) if state != failed]
         for name, values in self.measured.items():

@@ -252,7 +252,7 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
 
 
 def _verdict_of_row(run: RecordedRun) -> tuple[str, str]:
-    """The verdict of a run, and how many results it leaves to the page of the run."""
+    """Return the verdict of a run, and how many more results the page of the run shows."""
     sentences, kind = _verdict(run)
     record = run.record
     others = [

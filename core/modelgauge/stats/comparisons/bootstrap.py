@@ -139,7 +139,7 @@ def check_resampling(resamples: int, confidence: float) -> None:
 def units_drawn(
     place: "NDArray[np.int64]", kinds: int, clusters: "Labels | None"
 ) -> "tuple[Callable[[NDArray[Any]], NDArray[Any]], NDArray[np.int64]]":
-    """Return what is drawn: how often items of each kind are in so many units of each kind; the kind of each unit."""
+    """Return the units to draw: the counts of item kinds for each kind of unit, and the kind of each unit."""
     if clusters is None:
         return lambda counts: counts, place
     own = cluster_codes(clusters)

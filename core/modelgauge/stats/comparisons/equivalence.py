@@ -86,7 +86,7 @@ def equivalence_test(
             NormalDist().cdf(-sign * tango_statistic(*differences.counts, -sign * margin)) for sign in (1, -1)
         )
         return Equivalence(margin, interval, lower, higher, max(lower, higher))
-    # Where the range is known, imaginary items speak against what each of the tests is to show.
+    # If the range is known, imaginary items weigh against what each test is to show.
     loss, gain = ([end] for end in differences.unseen) if differences.unseen is not None else ([], [])
     errors = differences.with_unseen(*loss), differences.with_unseen(*gain)
     ends = [t_interval(error, confidence=confidence) for error in errors]

@@ -199,7 +199,7 @@ def _step_down(
 def groups_of(separate: "NDArray[np.bool_]", order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return the largest groups without a separate pair (Piepho 2004).
 
-    Each group is split by each pair, and parts of others left out.
+    Each group is split by each separate pair. Groups within others are dropped.
 
     Args:
         separate: (m, m) which systems are told apart; symmetric.

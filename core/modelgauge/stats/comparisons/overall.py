@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class MeanParts(NamedTuple):
-    """The mean of a test with its error, and the part of each cluster of its items in that.
+    """The mean of a test with its error, and the contribution of each cluster of items to that error.
 
     Args:
         mean: of the test.
         stderr: its standard error; None if it is not known.
         df: the degrees of freedom of the standard error.
         clusters: (g,) a label for each cluster; equal labels of several tests are one cluster.
-        parts: (g,) what each cluster contributes to the error of the mean: numbers whose squares add up to stderr².
+        parts: (g,) the contribution of each cluster to the error of the mean. The squares add up to stderr².
     """
 
     mean: float
@@ -42,7 +42,7 @@ class MeanParts(NamedTuple):
 
 
 class OverallMean(NamedTuple):
-    """The mean of the means of several tests, all alike.
+    """The mean of the means of several tests, with equal weights.
 
     Args:
         value: the mean.
@@ -81,10 +81,10 @@ def parts_of_values(values: "ArrayLike", clusters: "NDArray[np.int64]") -> MeanP
 def parts_of_clusters(
     mean: float, stderr: float | None, clusters: "NDArray[np.int64]", *, exact: bool = False
 ) -> MeanParts:
-    """Return the mean of a test of whose error no more is known than its size.
+    """Return the mean of a test when only the size of its error is known.
 
-    Of tests that share clusters, the errors are assumed to be correlated as much as the shares of these clusters
-    allow: tests of the same clusters have the same error.
+    If tests share clusters, their errors are assumed to be correlated as much as the share of these clusters allows.
+    Tests of the same clusters have the same error.
 
     Args:
         mean: of the test.
@@ -100,10 +100,10 @@ def parts_of_clusters(
 def overall_mean(
     tests: Sequence[MeanParts], *, ends: Interval | None = None, confidence: float = CONFIDENCE
 ) -> OverallMean:
-    """Return the mean of several tests' means (or differences), all alike, with its error.
+    """Return the mean of several tests' means (or differences), with equal weights, and its error.
 
-    Tests that share items are not independent: what a cluster contributes to several tests is added before it is
-    squared. Without shared items the standard error is √Σ SE² / k, and the degrees of freedom are Satterthwaite's
+    Tests that share items are not independent: the contributions of a cluster to several tests are added before they
+    are squared. Without shared items the standard error is √Σ SE² / k, and the degrees of freedom are Satterthwaite's
     (1946, Biometrics Bulletin 2:110-114): V² / Σ (V_p² / df_p). Here p runs over the sets of clusters that the same
     tests share, and df_p is the number of clusters in it, less what their means take. It is about questions like those
     of these tests, and no other tests.
@@ -154,7 +154,7 @@ def clusters_over_tests(
     own: "Sequence[NDArray[np.int64] | None]",
     labelings: "Sequence[Sequence[NDArray[np.int64] | None]]",
 ) -> "list[NDArray[np.int64]]":
-    """Return labels of the clusters of all tests, which are equal where tests share a cluster.
+    """Return the labels of the clusters of all tests. They are equal if tests share a cluster.
 
     Args:
         lengths: the number of items of each test.
@@ -183,10 +183,10 @@ def clusters_over_tests(
 
 
 def _placed(codes: "NDArray[np.int64] | None", start: int, length: int) -> "NDArray[np.int64]":
-    """Return the codes of a test, different from those of other tests."""
+    """Return the codes of a test, shifted to differ from those of other tests."""
     return (np.arange(length) if codes is None else codes) + start
 
 
 def _apart(start: int, length: int) -> "NDArray[np.int64]":
-    """Return labels that no other item has: hashes are hardly ever so close to the least number."""
+    """Return unique labels. Hashes are hardly ever so close to the lowest number."""
     return np.arange(start, start + length) + np.iinfo(np.int64).min

@@ -49,8 +49,8 @@ class PairedDifferences(NamedTuple):
         counts: (items that only the baseline got right, those that only the candidate did, all items) of right and
             wrong answers, for Tango's formulas. Clusters of equal mean difference count once each, others by their
             effective numbers of items, see `_effect_of_clusters`. None for other values.
-        unseen: the loss and the gain of items that the sample may lack, see `unseen_differences`; None where the range
-            is not known, and for right and wrong answers.
+        unseen: the loss and the gain of items that the sample may lack, see `unseen_differences`; None if the range is
+            unknown, or for right and wrong answers.
         widest: how far two values can be apart; infinite where that is not known.
     """
 
@@ -67,7 +67,7 @@ class PairedDifferences(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, str]:
-        """The method of the interval, and the test."""
+        """The names of the interval's method and of the test."""
         if self.counts is not None:
             alike = self.codes is None or not self.error.stderr
             return ("tango", "mcnemar_exact") if alike else ("tango-clusters", "mcnemar_clusters")
@@ -95,7 +95,7 @@ class PairedDifferences(NamedTuple):
         return bounded_error(self.values, ends, self.codes)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """Return the interval of the mean difference, without the differences that cannot be."""
+        """Return the interval of the mean difference, cut to the possible differences."""
         if self.counts is not None:
             return self.within_range(tango_interval(*self.counts, confidence=confidence))
         found = t_interval(self.tested, confidence=confidence)
@@ -234,7 +234,7 @@ def _counts(
 
 
 def _effect_of_clusters(values: "NDArray[np.float64]", codes: "NDArray[np.int64]", stderr: float) -> float:
-    """Return by how much clusters multiply the variance of the mean: a design effect.
+    """Return the design effect: the factor by which clusters multiply the variance of the mean.
 
     It is estimated as CR2's variance divided by that of independent items. Few clusters with a difference estimate it
     badly, so it is averaged with the design effect of clusters whose items are all alike, which weighs as much as one
@@ -268,7 +268,7 @@ def unseen_differences(
 
 
 def deciding_items(baseline: "ArrayLike", candidate: "ArrayLike") -> int | None:
-    """Return how few items decide a difference; None if they are not few.
+    """Return the number of items that decide a difference; None if there are many.
 
     It is the smallest number of items without which the difference would vanish or change its sign. These are few if
     there are fewer than 10, at most a tenth of all items, and they make up half of all differences of their sign. A

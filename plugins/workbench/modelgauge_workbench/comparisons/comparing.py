@@ -134,7 +134,7 @@ class Comparisons:
 
 
 def _named(kind: str, problem: str) -> str:
-    """What a kind of difference is called; of targets, the fields that the message names."""
+    """Return the name of a kind of difference; for targets, the fields that the message names."""
     if kind in _KINDS:
         return _KINDS[kind]
     fields = dict.fromkeys(name for found in _OTHER_FIELDS.findall(problem) for name in found.split(", "))

@@ -13,9 +13,9 @@ from modelgauge.wording.phrases import time_of
 PAGE = 50
 """Rows of a page."""
 _MOST_OPTIONS = 500
-_MOST_BEFORE = 50  # earlier runs among which the last of the same is looked for
+_MOST_BEFORE = 50  # the earlier runs that are searched
 OF_CASES = "cases of "
-"""How the subjects of runs of given answers begin: which cases they judged, their items say."""
+"""The prefix of the subjects of runs of given answers. Their items tell which cases they judged."""
 SORTS = {
     "": ("newest first", "runs.number DESC"),
     "oldest": ("oldest first", "runs.number"),
@@ -122,7 +122,7 @@ def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
 
 
 def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
-    """The last finished run of the same before a run; None if there is none.
+    """Return the last finished run of the same subject before a run; None if there is none.
 
     That is the same test, data set or test files: rather the same version of the data set, then the same SUT. Runs of
     given answers are of the same if they share test files, or cases that have no file; rather all of these.
@@ -149,7 +149,7 @@ def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
 
 
 def _files_of(db: sqlite3.Connection, run: int) -> set[str]:
-    """The test files of a run's items, by their ids; of items of no file the ids."""
+    """Return the test files of a run's items, taken from their ids; the id itself for items without a file."""
     query = "SELECT DISTINCT substr(id, 1, instr(id || '::', '::') - 1) FROM items WHERE run = ?"
     return {file for (file,) in db.execute(query, (run,))}
 

@@ -112,7 +112,7 @@ def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
 
 
 def _subject(about: dict[str, Any]) -> str:
-    """What a run is about: a data set, or a test. An identifier is a label, and no other test."""
+    """Return the subject of a run: a data set or a test. An identifier is a label, not another test."""
     dataset, made = about.get("dataset"), about.get("test_initialization")
     if isinstance(dataset, dict):
         return f"data set {dataset.get('name')}"

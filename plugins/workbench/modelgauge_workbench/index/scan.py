@@ -120,7 +120,7 @@ class _Rows:
         return self
 
     def add_item(self, run: int, item: ItemRow) -> None:
-        """Take in an item of a run, in the place of those that its line replaces."""
+        """Add an item of a run, replacing those that its line replaces."""
         if item.replaces:
             self._write_items()
             replaced = [(run, place) for place in item.replaces]
@@ -178,13 +178,13 @@ def forget(db: sqlite3.Connection, number: int) -> None:
 
 
 def _goes_on(known: sqlite3.Row, journal: str, size: int) -> bool:
-    """Tell whether what was read of a run's journal is still the beginning of it."""
+    """Return whether the part of a run's journal that was read is still its beginning."""
     read: int = known["journal_read"]
     return not read or (known["journal"] == journal and read <= size)
 
 
 def _journal_of(run: Path) -> tuple[str, int]:
-    """Tell which file the journal of a run is, and its size: places in one file are none in another."""
+    """Return the identity and size of a run's journal. Offsets in one file are invalid in another."""
     try:
         stat = (run / JOURNAL).stat()
     except OSError:

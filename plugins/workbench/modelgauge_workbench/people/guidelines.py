@@ -66,7 +66,7 @@ def versions(data_dir: Path, queue: str) -> list[Guidelines]:
 
 
 class OtherVersionError(Exception):
-    """Raised where somebody else has written a version meanwhile."""
+    """Raised if somebody else has written a version in the meantime."""
 
 
 def add_version(data_dir: Path, queue: str, made: Guidelines, before: str) -> None:

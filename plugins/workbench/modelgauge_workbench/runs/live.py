@@ -18,7 +18,7 @@ from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
 _PAUSE = 1.0  # seconds between two looks
-_REST = 3  # times as long as a look
+_REST = 3  # length of the pause, in looks
 _QUIET = 15  # seconds without an item after which a page says so
 
 
@@ -74,9 +74,9 @@ def _quiet(folder: RunFolder) -> str:
 
 
 class Looks:
-    """Looks at runs that are going on, for streams of events: all streams of an address share one look.
+    """Looks at runs in progress, for streams of events. All streams of an address share one look.
 
-    One look is made at a time, and rests follow it, so that pages are answered as quickly as without streams.
+    One look is made at a time, followed by a pause, so that pages stay as quick as without streams.
 
     Args:
         is_stopping: returns whether the server stops; then the streams end.
@@ -91,8 +91,8 @@ class Looks:
         """Answer with server-sent events of what changed, until a run has ended.
 
         Args:
-            address: of the stream. Looks for streams of one address see the same.
-            look: returns what the page shows now, as JSON, and whether the run is going on.
+            address: the address of the stream. Streams of one address share their looks.
+            look: called for the current content of the page, as JSON, and whether the run is still running.
         """
 
         async def stream() -> AsyncIterator[str]:

@@ -172,9 +172,9 @@ def _shown_item(
 
 
 def _cell(name: str, measured: Mapping[str, float], state: str, of_some: list[str]) -> tuple[str, str]:
-    """The text of a measurement of an item, and its look: a score is marked by its own threshold.
+    """Return the text and style of a measurement of an item. A score is marked by its own threshold.
 
-    A failed item lacks those measurements alone that all scored items have: the others it may not have had.
+    A failed item is shown to lack only measurements that all scored items have. It might not have had the others.
     """
     if name not in measured:
         return (

@@ -1,7 +1,7 @@
-"""The names that a page may choose: what is installed, with options that reach for no file, server or secret.
+"""The names that a page may choose: installed objects, with options that reach no file, server or secret.
 
-Somebody at the page may not be who owns the machine. So what decides is the objects that names stand for and the judges
-that these ask, not how the names are written. Anything else the owner lists in `modelgauge.toml`.
+A visitor may not be the owner of the machine. So the objects that names refer to, and the judges that these ask, are
+checked, not the spelling of the names. The owner lists anything else in `modelgauge.toml`.
 """
 
 import typing
@@ -24,11 +24,11 @@ OF_FILES = ("replay",)
 """Providers whose models are files."""
 
 _IN_A_TERMINAL = "or use the command in a terminal: modelgauge run-test."
-_MOST_CODED = 20  # times that a text may be percent-encoded
+_MOST_CODED = 20  # how many layers of percent-encoding are decoded
 
 
 def check_name(plugins: Plugins, field: str, text: str) -> None:
-    """Refuse a name that a page may not choose. Nothing is asked, and no SUT is made.
+    """Refuse a name that a page may not choose. Ask nothing, and make no SUT.
 
     Args:
         plugins: whose names can be chosen.
@@ -36,7 +36,7 @@ def check_name(plugins: Plugins, field: str, text: str) -> None:
         text: the name.
 
     Raises:
-        ModelGaugeError: the name is wrong, or reaches for a file, a server or a secret.
+        ModelGaugeError: the name is wrong, or reaches a file, a server or a secret.
     """
     match: NameMatch[Any]
     if field == "metrics":
@@ -53,7 +53,7 @@ def check_name(plugins: Plugins, field: str, text: str) -> None:
 
 
 def _check_sut(plugins: Plugins, name: str) -> None:
-    """Refuse a SUT with options, whose names tell nobody what they reach for, and one that is a file."""
+    """Refuse a SUT with options, since their names do not show what they reach, and one that reads a file."""
     resolved = plugins.suts.resolve(name)
     entry = resolved.entry
     for option, value in resolved.options.items():
@@ -67,13 +67,13 @@ def _check_sut(plugins: Plugins, name: str) -> None:
 
 
 def _check_metric(plugins: Plugins, name: str) -> None:
-    """Refuse a metric of which a text could be an address, and one whose judges cannot be chosen."""
+    """Refuse a metric with a text that could be an address, and one whose judges cannot be chosen."""
     resolved = plugins.metrics.resolve(name)
     if not _free_texts(resolved):
         return
     if resolved.entry.distribution != DISTRIBUTION:
         raise _refused_option(name, next(iter(resolved.options)))
-    with judging_by_default(FunctionSUT("default", str)):  # the default judge is checked where it is named
+    with judging_by_default(FunctionSUT("default", str)):  # the default judge is checked by its own field
         judges = declared(resolved.make(), "get_suts").values()
     for judge in judges:
         if isinstance(judge, str):
@@ -81,7 +81,7 @@ def _check_metric(plugins: Plugins, name: str) -> None:
 
 
 def _free_texts(resolved: Resolved) -> list[str]:
-    """The texts that the options of a name give, apart from choices of a list."""
+    """Return the texts in the options of a name, apart from choices from a list."""
     return [text for value, hint in resolved.arguments().values() for text in _texts(value, hint)]
 
 
@@ -100,14 +100,14 @@ def _texts(value: Any, hint: Any) -> Iterator[str]:
 
 
 def _choices(hint: Any) -> set[Any]:
-    """The members of all `Literal` in a type."""
+    """Return the members of all `Literal`s in a type."""
     if typing.get_origin(hint) is typing.Literal:
         return set(typing.get_args(hint))
     return {member for part in typing.get_args(hint) for member in _choices(part)}
 
 
 def _is_address(model: str) -> bool:
-    """Tell whether a model, however encoded, can be a path, a URL, or a name with options."""
+    """Return whether a model, however encoded, can be a path, a URL, or a name with options."""
     for _ in range(_MOST_CODED):
         plain = unquote(model)
         if plain == model:

@@ -117,7 +117,7 @@ class Queue:
         """Find out in the background what a job would take.
 
         Raises:
-            UsageError: its run file says what no page can order.
+            UsageError: its run file contains what a page cannot order.
         """
         self._check(job)
 
