@@ -26,6 +26,7 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.interfaces.watched import in_use
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.name_matches import check_labels, matches_of, raise_together, resolve_each
 from modelgauge.plugins.registry import Registry
@@ -248,7 +249,9 @@ class Resolver:
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
         """The SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
-        for name, sut in declared(annotator, "get_suts").items():
+        with in_use([annotator]):  # which may make them now
+            named = declared(annotator, "get_suts")
+        for name, sut in named.items():
             try:
                 judges[name] = self.sut(sut)
             except UnknownNameError as error:

@@ -93,6 +93,24 @@ def test_judge_whose_setting_changed_is_asked_again(judged_class, make_test, run
     assert record.annotators["one"]["settings"] == {"strict": True}
 
 
+def test_judge_that_is_made_when_it_is_named_is_no_setting(judged_class, make_test, run):
+    class Lazy(judged_class):
+        judge, times = None, 0
+
+        def get_suts(self):
+            self.times += 1
+            self.judge = self.judge or App("judge")
+            return {"judge": self.judge}
+
+    lazy, sut = Lazy("lazy", lambda _prompt, _text: 1), App()
+    paid = []
+    for _ in range(2):
+        record = run(make_test(1, annotators={"one": lazy}), sut)
+        assert "settings" not in record.annotators["one"]
+        paid.append(record.counts.annotator_calls.paid)
+    assert paid == [1, 0]
+
+
 def test_evaluate_looks_at_metrics_and_their_judges_again(run_folder):
     judge = App("judge")
 
