@@ -12,7 +12,7 @@ from modelgauge import ExternalData, PromptResponseTest, TestItem, TestItemAnnot
 from modelgauge.errors import InvalidOptionError
 from modelgauge.text import first_line, text_after
 from modelgauge_standard_tests.files import not_as_published, parse_json, read_text, text_field
-from modelgauge_standard_tests.sources import BBH_TASKS, BBH_URL
+from modelgauge_standard_tests.sources import BBH_LICENSE, BBH_TASKS, BBH_URL
 
 _DASHES = "-----"  # a line of its own between the canary string and the worked examples
 _NEXT_QUESTION = "\n\nQ:"
@@ -46,8 +46,8 @@ class BigBenchHard(PromptResponseTest):
     def get_dependencies(self) -> Mapping[str, ExternalData]:
         """`task`: the questions and targets; `prompt`: the worked examples."""
         return {
-            "task": WebData(self._task_url, sha256=self._checksums.task),
-            "prompt": WebData(self._prompt_url, sha256=self._checksums.prompt),
+            "task": WebData(self._task_url, sha256=self._checksums.task, license=BBH_LICENSE),
+            "prompt": WebData(self._prompt_url, sha256=self._checksums.prompt, license=BBH_LICENSE),
         }
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Sequence[TestItem]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from modelgauge import ExternalData, PromptResponseTest, TestItem, TestItemAnnotations, WebData
 from modelgauge.text import last_number, numbers_equal, text_after
 from modelgauge_standard_tests.files import not_as_published, parse_json, read_text, text_field
-from modelgauge_standard_tests.sources import GSM8K_SHA256, GSM8K_URL
+from modelgauge_standard_tests.sources import GSM8K_LICENSE, GSM8K_SHA256, GSM8K_URL
 
 
 class GSM8K(PromptResponseTest):
@@ -19,7 +19,7 @@ class GSM8K(PromptResponseTest):
 
     def get_dependencies(self) -> Mapping[str, ExternalData]:
         """`questions`: the test split, with worked answers."""
-        return {"questions": WebData(GSM8K_URL, sha256=GSM8K_SHA256)}
+        return {"questions": WebData(GSM8K_URL, sha256=GSM8K_SHA256, license=GSM8K_LICENSE)}
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Sequence[TestItem]:
         """One item for each question, in the order of the file; its context holds the target.

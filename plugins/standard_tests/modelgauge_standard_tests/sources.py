@@ -1,4 +1,4 @@
-"""Where the published data is, and what it must be: addresses, pinned to a commit, and SHA-256 checksums.
+"""Where the published data is, and what it must be: addresses, pinned to a commit, SHA-256 checksums and licenses.
 
 Data only, and nothing that takes time to import: registration reads the names of the tasks here.
 """
@@ -23,6 +23,8 @@ class BBHChecksums(NamedTuple):
 BBH_URL = (
     "https://raw.githubusercontent.com/suzgunmirac/BIG-Bench-Hard/9ee07bd481feebf959a6b59d61ea57bdcf30964d"
 )
+
+BBH_LICENSE = "MIT"
 
 BBH_TASKS = {
     "boolean_expressions": BBHChecksums(
@@ -141,3 +143,5 @@ GSM8K_URL = (
 )
 
 GSM8K_SHA256 = "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14"
+
+GSM8K_LICENSE = "MIT"

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
 from modelgauge import list_items, run_test
+from modelgauge.cli.main import cli
 from modelgauge_standard_tests.sources import BBH_TASKS, GSM8K_SHA256
 
 RIGHT = {  # of the nine tasks with published completions
@@ -123,3 +125,26 @@ def test_replayed_solutions_are_judged_as_their_authors_did(model, right, shared
         one.test_item.prompts[0].prompt.text: one.measurements["accuracy"] for one in record.test_item_records
     }
     assert measured == judged
+
+
+@pytest.mark.parametrize("uid", ["gsm8k", "bbh_snarks"])
+def test_bundle_takes_the_data_along(uid, shared_data, bbh_files, tmp_path, monkeypatch, capsys):
+    files = (
+        bbh_files("snarks") if uid == "bbh_snarks" else {"questions": shared_data / "gsm8k" / "test.jsonl"}
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        assert cli.main([*map(str, arguments)], standalone_mode=False) == 0
+
+    for key, file in files.items():
+        run("dependencies", "add", "--test", uid, key, file)
+    run("run-test", "--test", uid, "--sut", "demo_yes_no", "--max-test-items", "2")
+    run("bundle", "latest", "--with-data", "-o", "run.mgb")
+    said = capsys.readouterr()
+    assert "Left out" not in said.out + said.err
+    run("unbundle", "run.mgb", "-o", "received")
+    brought = {
+        path.parents[2].name: _sha256(path) for path in Path("received/dependencies").glob("*/*/*/data/*")
+    }
+    assert brought == {key: _sha256(file) for key, file in files.items()}

@@ -21,11 +21,12 @@ def test_every_task_has_a_uid():
     assert sorted(bbh) == sorted(f"bbh_{task}" for task in BBH_TASKS)
 
 
-def test_every_uid_makes_a_test_whose_data_is_pinned():
+def test_every_uid_makes_a_test_whose_data_is_pinned_and_licensed():
     tests = [discover().tests.make(uid) for uid in _registered_uids()]
     assert all(isinstance(test, PromptResponseTest) for test in tests)
     data = [one for test in tests for one in test.get_dependencies().values()]
     assert all(isinstance(one, WebData) and one.sha256 for one in data)
+    assert {one.license for one in data} == {"MIT"}
     assert len({one.url for one in data}) == 2 * 27 + 1
     assert [sorted(test.get_dependencies()) for test in tests] == [["prompt", "task"]] * 27 + [["questions"]]
 
