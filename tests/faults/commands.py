@@ -11,10 +11,12 @@ PLUGIN = str(Path(__file__).with_name("gated_plugin.py"))
 PATIENCE = 60.0
 
 
-def started(folder: Path, *arguments: str, plugin: str = PLUGIN, env=(), **options) -> Popen[str]:
+def started(
+    folder: Path, *arguments: str, plugin: str = PLUGIN, env=(), program=("-m", "modelgauge"), **options
+) -> Popen[str]:
     """A command that runs in a folder, with a plugin of these tests; its output is read by `ended`."""
     env = children.environment("MODELGAUGE_", "OPENAI_", "COVERAGE_", **dict(env))
-    return children.start("-m", "modelgauge", "--plugin", plugin, *arguments, cwd=folder, env=env, **options)
+    return children.start(*program, "--plugin", plugin, *arguments, cwd=folder, env=env, **options)
 
 
 def ended(process: Popen[str]) -> tuple[int, str, str]:
