@@ -56,7 +56,7 @@ def _why_left_out(found: StoredVersion | None) -> str | None:
     if found is None:
         return "it is not in the data folder of the run"
     if found.manifest.license is None:
-        return "its declaration names no license"
+        return "no license was declared when it was stored; if one is now, `modelgauge dependencies add` notes it"
     if found.manifest.steps:
         return "it is unpacked, so that nobody could compare it with its version"
     return None

@@ -116,8 +116,24 @@ def test_data_with_a_license_is_taken_along(sent, tmp_path, capsys):
 
 
 def test_data_without_a_license_is_left_out(sent, tmp_path):
-    assert "Left out: the data quiz:questions; its declaration names no license." in sent(None, "--with-data")
+    said = sent(None, "--with-data")
+    assert "Left out: the data quiz:questions; no license was declared when it was stored;" in said
     assert not (tmp_path / "receiver" / "received" / "dependencies").exists()
+
+
+def test_data_stored_before_its_license_was_declared_is_taken_along_once_it_is_added(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "source.json").write_text('["a", "bb"]')
+    for number, argument in enumerate(["", "license='MIT'"], start=1):
+        (tmp_path / f"quiz_{number}.py").write_text(PLUGIN.replace("LICENSE", argument))
+    run("run-test", "--plugin", "quiz_1.py", "--test", "quiz", "--sut", "demo_yes_no")
+    run("bundle", "latest", "-o", "without.mgb", "--with-data")
+    assert "`modelgauge dependencies add` notes it" in capsys.readouterr().err
+    run("dependencies", "add", "--plugin", "quiz_2.py", "--test", "quiz", "questions", "source.json")
+    run("bundle", "latest", "-o", "with.mgb", "--with-data")
+    assert "Left out" not in capsys.readouterr().err
 
 
 def test_data_that_was_changed_beside_its_manifest_is_not_used(sent, tmp_path, capsys):
