@@ -1,4 +1,4 @@
-"""Code of a SUT that stops the event loop, cancels its tasks, or exits: that SUT's failure, and nobody else's."""
+"""Code of a SUT that stops the event loop, cancels its tasks, or exits, which fails only that SUT's item."""
 
 import asyncio
 import sys

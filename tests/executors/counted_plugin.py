@@ -125,7 +125,7 @@ class Counted(PromptResponseSUT):
         return SUTResponse([SUTCompletion(response, blocked=is_blocked)], usage=usage)
 
     def _take(self, name: str) -> bool:
-        """Whether this call is the first to ask for a file in the folder."""
+        """Return whether this call is the first to ask for a file in the folder."""
         try:
             (self.folder / name).touch(exist_ok=False)
         except FileExistsError:
@@ -146,11 +146,11 @@ def _stop() -> None:
 
 
 def _hold_interpreter() -> None:
-    ctypes.PyDLL(None).sleep(1000)  # without giving the lock of the interpreter back, as a C extension can
+    ctypes.PyDLL(None).sleep(1000)  # without releasing the GIL, as a C extension can
 
 
 def _leave_child() -> None:
-    """Die, and leave a process behind that holds the streams."""
+    """Die, and leave a process behind that keeps the streams open."""
     sleeper = subprocess.Popen(["sleep", "60"])
     (Path(os.environ["COUNTED_CHILD"])).write_text(str(sleeper.pid))
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A worker that lies once, when it has done its second item; the name of the lie is its argument."""
+"""A worker that lies once, after its second item. Its argument names the lie."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ GROWTH = [1, 0, [], {}]
 
 
 def altered(line, old, new):
-    """A record of the same item, with something else in it."""
+    """Return a record of the same item with other contents."""
     kind, fields, body = unpacked(line.rstrip(b"\n"))
     assert old in body, body
     return packed(kind, *fields, body=body.replace(old, new, 1))
@@ -53,7 +53,7 @@ LIES = {
 
 
 class Liar(serving._Outbox):
-    """Sends a lie in place of the second record."""
+    """Sends a lie instead of the second record."""
 
     records = 0
 

@@ -1,4 +1,4 @@
-"""Workers that freeze, lie or cannot start: each ends as a dead one, and others do its items."""
+"""Workers that freeze, lie or cannot start: each is treated as dead, and others do its items."""
 
 import os
 import signal

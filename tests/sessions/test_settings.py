@@ -1,4 +1,4 @@
-"""The settings of this repository's tests hold for them alone: sessions in a copy of the checkout."""
+"""The settings of this repository's tests apply only to them: sessions in a copy of the checkout."""
 
 import os
 import shutil

@@ -43,7 +43,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
 
 import children
-from hypothesis import HealthCheck, settings  # keeps its bytecode too
+from hypothesis import HealthCheck, settings  # also caches its bytecode
 
 OPTIONS = {"importmode": "importlib", "numprocesses": "auto", "maxprocesses": 4, "dist": "worksteal"}
 """Defaults of options of the command line."""
@@ -60,7 +60,7 @@ SHARED = ("hypothesis", "scipy.stats")
 pytest_plugins = ["browsers"]  # a fixture that several folders share
 
 # Each cache that a run opens waits for the disk 16 times. Files in memory spare that, where there is room for them.
-MEMORY = Path("/dev/shm")  # pytest makes a folder in it that is its user's own
+MEMORY = Path("/dev/shm")  # pytest makes a private folder in it
 if sys.platform == "linux" and "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
     found = os.statvfs(MEMORY)
     if found.f_bavail * found.f_frsize > 2**31 and not found.f_flag & os.ST_NOEXEC:

@@ -1,4 +1,4 @@
-"""Answers that a content filter withheld, in the forms of many services: one outcome, asked for once, and kept."""
+"""Answers that a content filter withheld, in the forms of many services: one outcome, one call, one cache entry."""
 
 import json
 from pathlib import Path

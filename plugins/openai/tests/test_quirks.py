@@ -1,4 +1,4 @@
-"""Replies with oddities of servers in the field, by whole runs: text decides, and what is paid counts."""
+"""Replies with quirks of real servers, in whole runs: the text decides, and everything paid counts."""
 
 import json
 from collections.abc import Mapping

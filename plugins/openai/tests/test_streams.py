@@ -1,4 +1,4 @@
-"""Streams of servers in the field: where they are cut, what belongs together, and when they are whole."""
+"""Streams of real servers: splitting, assembling, and recognizing the end."""
 
 import json
 

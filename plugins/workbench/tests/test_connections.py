@@ -1,4 +1,4 @@
-"""Clients that send half a request, and many that listen to events."""
+"""Clients that send incomplete requests, and many clients that listen to events."""
 
 import asyncio
 import socket
@@ -68,7 +68,7 @@ def test_half_sent_request_is_closed(server, sent):
 
 @pytest.mark.parametrize("head", [b"", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n"])
 def test_client_that_drips_is_closed(server, head):
-    """A byte now and then does not extend the time of headers, and hardly that of a body."""
+    """Single bytes do not extend the time limit of headers, and hardly that of a body."""
     began = time.monotonic()
     with connected(server) as client, suppress(ConnectionError):
         client.sendall(head)

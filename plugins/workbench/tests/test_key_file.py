@@ -1,4 +1,4 @@
-"""The file of the key: made for its owner alone, and refused in one sentence where something else is there."""
+"""The key file: private to its owner, and refused with a clear message if it is anything else."""
 
 import os
 import stat

@@ -224,7 +224,7 @@ def test_a_damaged_file_of_ratings_leaves_the_other_queues(workbench, runs, data
     assert f'value="{runs[1]}"' in workbench.ask("/ratings")[2]
 
 
-def test_of_many_versions_from_one_exactly_one_is_kept(tmp_path):
+def test_exactly_one_of_concurrent_versions_is_kept(tmp_path):
     first = versions(tmp_path, "queue")[-1].digest
 
     def add(number):

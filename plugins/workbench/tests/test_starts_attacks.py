@@ -1,4 +1,4 @@
-"""Visitors who want secrets of the owner: a real server, real runs, and a listener that would hear the secrets."""
+"""Visitors who want the owner's secrets: a real server, real runs, and a listener that would receive them."""
 
 import re
 import threading
@@ -156,7 +156,7 @@ def test_no_form_gets_a_secret_or_a_file_of_the_owner(workbench, listener):
     assert [heard for heard in Listener.received if SECRET in heard] == []
 
 
-def test_what_the_owner_lists_can_be_chosen(workbench, listener):
+def test_names_listed_by_owner_can_be_chosen(workbench, listener):
     del listener
     judged = {"datasets": "questions", "suts": "quick"}
     for fields in (

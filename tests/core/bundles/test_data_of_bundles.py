@@ -1,4 +1,4 @@
-"""Bundles of runs whose test has external data: from the receiver's own folder, given, or taken along."""
+"""Bundles of runs whose test has external data: from the receiver's own folder, given, or included."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def run(*arguments, code=0):
 
 @pytest.fixture
 def sent(tmp_path, monkeypatch, capsys):
-    """`sent(license, *options)`: a bundle of a run, in the folder of somebody who has the test and not its data."""
+    """`sent(license, *options)`: a bundle of a run, in the folder of somebody who has the test but not its data."""
 
     def send(license_given, *options):
         sender, receiver = tmp_path / "sender", tmp_path / "receiver"
@@ -73,7 +73,7 @@ def commands(tmp_path):
     return (("rescore", folder_of_run(tmp_path), *AGAIN), ("check", "run.mgb", "--rescore", *AGAIN))
 
 
-def test_data_that_is_missing_is_asked_for_where_it_is_used(sent, tmp_path, capsys):
+def test_missing_data_is_requested_where_it_is_used(sent, tmp_path, capsys):
     sent(None)
     for command in commands(tmp_path):
         run(*command, code=2)

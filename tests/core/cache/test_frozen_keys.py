@@ -1,4 +1,4 @@
-"""Keys of earlier versions: whoever paid for an answer finds it again, whatever fields the data classes got since."""
+"""Cache keys stay those of earlier versions, whatever fields the data classes have gained since."""
 
 import pytest
 from pydantic import BaseModel

@@ -24,13 +24,13 @@ def use(folder):
     return made
 
 
-def test_folder_that_is_made_is_its_owners_alone(tmp_path):
+def test_new_folder_is_private(tmp_path):
     use(tmp_path / "cache")
     assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o2775, 0o777, 0o750, 0o755])
-def test_folder_that_is_there_keeps_its_mode_and_shares_its_files(tmp_path, mode):
+def test_existing_folder_keeps_its_mode_and_shares_its_files(tmp_path, mode):
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(mode)

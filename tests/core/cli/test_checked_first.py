@@ -1,4 +1,4 @@
-"""Thresholds, gates and data that do not fit are known before anything is paid, or said in the record."""
+"""Thresholds, gates and data that do not fit are refused before anything is paid, or noted in the record."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def modelgauge_register_suts(register):
 
 @pytest.fixture
 def measure(run, here):
-    """Run a test; how often its SUT was asked stands in a file."""
+    """Run a test, whose SUT counts its calls in a file."""
     (here / "rated.py").write_text(PLUGIN, encoding="utf-8")
 
     def measure(*args, test="rated"):
@@ -109,7 +109,7 @@ def test_gate_that_does_not_fit_the_baseline_is_refused_before_a_call(measure, g
     assert measure("--baseline", "latest", *fits)[0].code == 0
 
 
-def test_data_of_another_digest_is_said_in_the_summary_and_on_the_page(measure, here):
+def test_data_of_another_digest_is_noted_in_summary_and_on_page(measure, here):
     (here / "mine.txt").write_text("other questions", encoding="utf-8")
     ended, _ = measure("--dependency", "questions=mine.txt", test="withdata")
     assert ended.code == 0

@@ -330,7 +330,7 @@ def test_a_gate_needs_a_baseline(ran, gate):
     assert "give --baseline RUN." in ended.err
 
 
-def test_the_run_is_kept_where_a_gate_cannot_judge(run, ran):
+def test_run_is_kept_if_a_gate_cannot_be_judged(run, ran):
     assert ran("good").code == 0
     ended = ran("bad", "--baseline", "latest", "--fail-if-worse")
     assert ended.code == 2

@@ -278,7 +278,7 @@ def test_systems_that_agree_on_all_are_not_called_equal():
     assert "equal values on 20 items, which does not say" in numbers.verdict_text
 
 
-def test_equal_differences_without_a_range_tell_nothing():
+def test_equal_differences_without_a_range_give_no_verdict():
     before = np.array([0.1, 0.2, 0.7, 0.4, 0.5, 0.6])
     for test in (None, "permutation", "wilcoxon", "bootstrap"):
         row = compared(before, before + 0.001, options={"test": test})

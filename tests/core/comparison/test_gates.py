@@ -167,7 +167,7 @@ def test_an_unknown_measurement_is_refused_with_the_nearest():
 
 
 def with_failures(n_failed, *, side="candidate", n=100, direction="higher", **about):
-    """Two systems with the same answers, half of them right, of which one system failed on the first so many items."""
+    """Make two systems with the same answers, half of them right, one of which failed on the first items."""
     values = np.arange(n) % 2 == (direction == "higher")
     sides = {name: values.astype(float) for name in ("baseline", "candidate")}
     sides[side] = np.where(np.arange(n) < n_failed, np.nan, sides[side])
@@ -175,7 +175,7 @@ def with_failures(n_failed, *, side="candidate", n=100, direction="higher", **ab
 
 
 def gated(gates, items, **options):
-    """The only outcome of a gate on a comparison of such items."""
+    """Return the only outcome of a gate on a comparison of such items."""
     made = compare_pairs(runs_of(items), CompareOptions(margin=gates.require_not_worse, **options))
     (outcome,) = gates.outcomes(made)
     return outcome

@@ -1,4 +1,4 @@
-"""Which runs `latest` and `latest~N` mean in a comparison."""
+"""The runs that `latest` and `latest~N` refer to in a comparison."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Sentences that a statistician would sign: what is known of a comparison, and all that its verdict may say."""
+"""Verdicts that a statistician would sign: the facts of a comparison, and the sentence that they allow."""
 
 from typing import get_args
 
@@ -204,7 +204,7 @@ def test_equal_values_beside_failed_items_say_what_these_could_change():
     assert "-6" not in unknown
 
 
-def test_bootstrap_of_few_items_is_not_made():
+def test_bootstrap_is_not_used_for_few_items():
     few = compared([1.0, 2.5], [1.5, 4.0], options={"test": "bootstrap"})
     assert (few.p_kind, few.verdict) != ("bootstrap", "better")
     rng = np.random.default_rng(0)

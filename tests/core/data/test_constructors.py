@@ -264,7 +264,7 @@ def test_what_json_would_change_is_named_by_its_field(make, field):
     assert caught.value.problem.startswith(field)
 
 
-def test_sut_is_another_name_of_the_assistant():
+def test_sut_role_is_alias_of_assistant():
     assert ChatRole.sut is ChatRole("sut") is ChatRole.assistant
     assert [*ChatRole] == [ChatRole.user, ChatRole.assistant, ChatRole.system]
     assert ChatMessage("sut", "yes") == ChatMessage(ChatRole.sut, "yes") == ChatMessage("assistant", "yes")

@@ -429,7 +429,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_case_holds_cannot_be_changed(change):
+def test_lists_and_mappings_of_case_are_read_only(change):
     case = full_case()
     for each in (case, pickle.loads(pickle.dumps(case)), copy.deepcopy(case), case.replaced(name="mine")):
         with pytest.raises(InvalidDataError, match=r"cannot be changed\..*case\.replaced"):
@@ -445,7 +445,7 @@ def test_what_a_case_holds_cannot_be_changed(change):
         lambda talk: talk.turns[1].tools_called[0].input_parameters.clear(),
     ],
 )
-def test_what_a_conversation_holds_cannot_be_changed(change):
+def test_lists_and_mappings_of_conversation_are_read_only(change):
     turns = [Turn("user", "q"), Turn("assistant", "a", retrieval_context=["r"], tools_called=[TOOL])]
     talk = ConversationalTestCase(turns)
     with pytest.raises(InvalidDataError, match="cannot be changed"):
@@ -453,7 +453,7 @@ def test_what_a_conversation_holds_cannot_be_changed(change):
     assert talk.turns == turns
 
 
-def test_what_a_case_holds_is_equal_to_lists_and_dicts_of_users_and_the_same_json():
+def test_read_only_lists_equal_ordinary_ones_and_have_same_json():
     case = full_case()
     assert case.context == ["one"]
     assert case.context == ["one"]
@@ -471,7 +471,7 @@ def test_what_a_case_holds_is_equal_to_lists_and_dicts_of_users_and_the_same_jso
         assert canonical_json(plain(held)) == canonical_json(plain(json.loads(json.dumps(held))))
 
 
-def test_lists_of_users_and_copies_can_be_changed_and_change_no_case():
+def test_editing_original_lists_or_copies_changes_no_case():
     context = ["one"]
     case = LLMTestCase("q", context=context, metadata={"pages": [1]}, tools_called=[TOOL])
     golden = Golden("q", context=case.context, metadata=case.metadata, expected_tools=case.tools_called)

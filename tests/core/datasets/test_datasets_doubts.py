@@ -1,4 +1,4 @@
-"""What readers warn of: texts that they split, columns that judge elsewhere; and which values are missing."""
+"""Warnings of readers about split texts and columns of other tools; and values that mean missing."""
 
 import json
 import math
@@ -67,7 +67,7 @@ def test_conversations_with_such_columns_are_read(read):
 
 
 @pytest.mark.parametrize("column", OTHERS)
-def test_columns_that_judge_nothing_are_custom_ones_without_a_word(column, read):
+def test_other_custom_columns_do_not_warn(column, read):
     read(f"input,expected_output,{column}\nq,a,b\n")
 
 
@@ -79,7 +79,7 @@ def test_a_text_is_not_split_where_a_part_would_be_blank(read):
     assert read("input,tags\nq,a;b;\n")[0].tags == ["a;b;"]
 
 
-def test_a_split_cell_is_told_of_unless_its_delimiter_was_named(read):
+def test_split_cell_warns_unless_its_delimiter_is_named(read):
     with pytest.warns(
         UserWarning, match="'context' are read as lists.* pass context_col_delimiter='|'"
     ) as caught:
@@ -133,7 +133,7 @@ def test_missing_dates_in_an_array_are_missing_and_others_texts():
 @pytest.mark.parametrize("kind", ["json", "jsonl"])
 @pytest.mark.parametrize("field", ["expected_output", "level", "token_cost", "context"])
 @pytest.mark.parametrize("value", ["NaN", '["a", NaN]', '{"x": NaN}'])
-def test_nan_in_a_json_file_is_to_be_null(read, kind, field, value):
+def test_nan_in_json_file_is_refused_in_favour_of_null(read, kind, field, value):
     row = f'{{"input": "q", "{field}": {value}}}'
     with pytest.raises(
         InputFileError, match=f"line 1, column '{field}': .*is nan, which JSON cannot hold"

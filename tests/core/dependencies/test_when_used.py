@@ -143,7 +143,7 @@ def test_items_can_be_listed_and_checked_with_the_data_that_they_use(sources, fe
     assert "error" not in findings["race"].values()
 
 
-def test_looking_at_the_keys_fetches_nothing(sources, fetched, tmp_path):
+def test_listing_keys_fetches_nothing(sources, fetched, tmp_path):
     paths = DependencyStore(tmp_path).paths("bbq", sources)
     assert (len(paths), [*paths], [*paths.keys()]) == (3, [*CATEGORIES], [*CATEGORIES])
     assert "age" in paths
@@ -171,7 +171,7 @@ def test_threads_that_read_a_path_at_once_fetch_once(sources, fetched, tmp_path)
     assert (len(found), fetched()) == (1, ["/age"])
 
 
-def test_marking_data_changes_nothing_of_what_is_stored(memory, tmp_path):
+def test_when_used_does_not_change_stored_data(memory, tmp_path):
     store = DependencyStore(tmp_path)
     before = store.resolve("bbq", "age", memory(b"a"))
     marked = memory(b"a", when_used=True)

@@ -149,7 +149,7 @@ def test_bundle_without_texts_still_tells_blocked_answers(make_test, make_sut, r
     assert check_run(received).findings == []
 
 
-def test_json_of_answer_that_is_not_blocked_is_that_of_earlier_versions(make_test, make_sut, run, run_folder):
+def test_json_of_unblocked_answer_is_that_of_earlier_versions(make_test, make_sut, run, run_folder):
     record = run(make_test(["bomb", "cake"]), make_sut(answer))
     journal = (run_folder / "runs" / record.run_id / "items.jsonl").read_text().splitlines()
     completions = [

@@ -1,4 +1,4 @@
-"""Objects whose settings change between runs: which answers are asked again, and what the record says of it."""
+"""Objects whose settings change between runs: the answers that are asked again, and the record of the change."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def test_empty_answers_are_counted(make_test, make_sut, run, run_folder, report)
     assert "answers  4 empty" in report(record, again)
 
 
-def test_no_empty_answer_is_no_count(make_test, make_sut, run, report):
+def test_record_without_empty_answers_has_no_count(make_test, make_sut, run, report):
     record = run(make_test(["fine"]), make_sut(fail_without_text))
     assert "empty" not in record.counts.model_dump()
     assert "answers  " not in report(record)

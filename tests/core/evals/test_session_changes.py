@@ -1,4 +1,4 @@
-"""A case of a session of pytest looks at its judges again: an answer from before a change does not come back."""
+"""Each case of a pytest session reads its judges' settings again, so no answer from before a change is reused."""
 
 from pytest_sessions import records
 

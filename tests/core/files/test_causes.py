@@ -1,4 +1,4 @@
-"""Advice by the reason for which a disk refuses."""
+"""Advice for errors of the disk, by their cause."""
 
 import errno
 import sqlite3
@@ -35,7 +35,7 @@ def test_advice_for_sqlite_names_the_cause(tmp_path):
     assert "permissions" in advice_for(refused.value)
 
 
-def test_cache_error_is_not_about_room_where_permission_lacks(tmp_path, monkeypatch):
+def test_cache_error_without_permission_does_not_advise_freeing_space(tmp_path, monkeypatch):
     def deny(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 

@@ -1,4 +1,4 @@
-"""Cells that spreadsheets run: escaped for people, and read back as they were."""
+"""Cells that spreadsheets would run: escaped for people, and read back unchanged."""
 
 import csv
 import tempfile

@@ -1,4 +1,4 @@
-"""Settings that change after the constructor: which change the identity, and which are an object's own state."""
+"""Attributes that change after the constructor: settings, which change the identity, and an object's own state."""
 
 import copy
 import dataclasses
@@ -225,7 +225,7 @@ def test_long_value_is_recorded_as_a_digest():
 # --- the state of an object ---------------------------------------------------------------------------------
 
 
-def test_what_changes_during_a_run_is_state():
+def test_attribute_that_changes_during_a_run_is_state():
     sut = App(config=None)
     before = identity(sut)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The cache of a run that is done again: the one that it used, unless the caller gives another."""
+"""The cache for repeating a run: the one that it used, unless the caller gives another."""
 
 import json
 import shutil
@@ -81,13 +81,13 @@ def test_cache_that_is_gone_stops_everything_before_a_call(stopped, tmp_path):
     assert asked == []
 
 
-def test_run_that_kept_nothing_needs_no_cache(stopped, tmp_path):
+def test_run_without_caching_needs_no_cache(stopped, tmp_path):
     folder, objects, asked = stopped(cache=str(tmp_path / "shared"), caching=False)
     resume(folder.path, **objects)
     assert len(asked) == 2
 
 
-def test_unsigned_run_connects_nowhere(stopped, tmp_path):
+def test_cache_url_of_unsigned_run_is_not_used(stopped, tmp_path):
     folder, objects, _ = stopped()
     manifest = folder.read_manifest()
     manifest["options"]["cache"] = URL

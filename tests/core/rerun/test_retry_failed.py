@@ -1,4 +1,4 @@
-"""Failed items that are asked again: only these, with answers of the cache replaced where they cannot be used."""
+"""Asking failed items again, and only these, with unusable answers in the cache replaced."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def begun(tmp_path, monkeypatch):
     return RunFolder(tmp_path / "runs" / record.run_id), {"test": test, "sut": sut}, sut
 
 
-def test_only_what_failed_is_asked_again(begun):
+def test_only_failed_items_are_asked_again(begun):
     folder, objects, sut = begun
     before = folder.journal.read_bytes()
     sut.is_well = True
@@ -102,7 +102,7 @@ def test_answer_that_is_still_wrong_is_asked_once_and_replaced(begun):
     assert (record.counts.failed, sut.asked) == (0, [])
 
 
-def test_plan_says_how_many_and_changes_nothing(begun):
+def test_plan_counts_failed_items_and_changes_nothing(begun):
     folder, objects, sut = begun
     before = {file: file.read_bytes() for file in folder.path.iterdir()}
     assert plan_resume(folder.path, **objects) == []
@@ -268,7 +268,7 @@ def test_judgement_that_cannot_be_read_is_asked_again(tmp_path, monkeypatch, kin
         assert asked.asked == ["fine too"]
 
 
-def test_given_outputs_have_nothing_to_ask_again(tmp_path, monkeypatch):
+def test_run_of_given_outputs_has_nothing_to_ask_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     record = evaluate([LLMTestCase("a", "b")], [Failing()], data_dir=tmp_path, ignore_errors=True).record
     assert record.counts.failed == 1

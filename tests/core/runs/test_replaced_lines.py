@@ -1,4 +1,4 @@
-"""Lines of a journal that later lines replace count for no reader."""
+"""Lines of a journal that later lines replace, which no reader counts."""
 
 import pytest
 

@@ -308,7 +308,7 @@ def test_missing_items_belong_to_clusters_of_the_mean_size():
 
 @pytest.mark.parametrize("n", [20, 100])
 @pytest.mark.parametrize("fails_if", [0.0, 1.0])
-def test_interval_with_missing_items_holds_the_truth_whichever_fail(n, fails_if):
+def test_interval_with_missing_items_covers_truth_whichever_fail(n, fails_if):
     generator, held = np.random.default_rng(0), 0
     for _ in range(400):
         values = (generator.random(n) < 0.8).astype(float)

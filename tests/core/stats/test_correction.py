@@ -86,7 +86,7 @@ def test_the_interval_holds_the_mean_of_a_biased_judge():
 @pytest.mark.parametrize("rate", [0.5, 0.9])
 @pytest.mark.parametrize(("n", "others"), [(14, 1000), (30, 1000), (100, 200)])
 @pytest.mark.parametrize("judge", [(1, 0.9), (0.98, 0.98), (1, 1)])
-def test_interval_holds_the_mean_although_few_of_the_errors_of_a_good_judge_are_seen(judge, n, others, rate):
+def test_interval_covers_mean_although_sample_shows_few_errors_of_good_judge(judge, n, others, rate):
     generator, held, (finds_right, finds_wrong) = np.random.default_rng(1), 0, judge
     for _ in range(300):
         people = generator.random(n + others) < rate
@@ -107,7 +107,7 @@ def test_estimate_and_interval_stay_within_the_declared_range(pairs, others):
     assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
 
 
-def test_clustered_labels_have_wider_intervals_that_hold():
+def test_clustered_labels_have_wider_intervals_that_cover():
     generator, held, ignored = np.random.default_rng(2), 0, 0
     texts = np.arange(4 * 120) // 4
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""The mean over tests that may share items, beside scipy's tests and beside simulation."""
+"""The mean over tests that may share items, checked against scipy and simulation."""
 
 import numpy as np
 import pytest
@@ -71,6 +71,6 @@ def test_few_items_that_all_tests_share_have_few_degrees_of_freedom():
     assert overall_mean([parts_of_values(few, np.arange(5))] * 8 + [many]).df < 5
 
 
-def test_no_tests_have_no_mean():
+def test_mean_of_no_tests_is_an_error():
     with pytest.raises(InvalidDataError):
         overall_mean([])

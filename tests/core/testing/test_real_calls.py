@@ -1,4 +1,4 @@
-"""Real calls of the kit: made by the engine, so that a failed attempt is followed by what a run would do."""
+"""Real calls of the test kit, made by the engine, so failed attempts are handled as in a run."""
 
 import socket
 from urllib.request import urlopen
@@ -10,7 +10,7 @@ from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest, check_annotator
 
 
 class BusyError(Exception):
-    """Passes, as only its author can tell."""
+    """An error that only its author knows to be temporary."""
 
 
 class Flaky:
