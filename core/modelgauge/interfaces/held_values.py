@@ -179,10 +179,10 @@ def digest_of(text: str) -> str:
 
 
 def held_by(owner: Any) -> dict[str, Any]:
-    """Return the attributes of an object itself, those in slots too."""
+    """Return the attributes of an object itself, those in slots too, and not Python's own (`__orig_class__`)."""
     held = dict(getattr(owner, "__dict__", {}))
     for base in type(owner).__mro__:
         for name, member in vars(base).items():
             if isinstance(member, MemberDescriptorType) and hasattr(owner, name):
                 held[name] = getattr(owner, name)
-    return held
+    return {name: value for name, value in held.items() if name[:2] != "__"}

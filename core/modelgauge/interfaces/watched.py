@@ -107,12 +107,25 @@ def in_use(owners: Iterable[Identified]) -> Iterator[None]:
     """Use objects with their current settings. Changes within the block count as state, not as settings.
 
     Args:
-        owners: SUTs and annotators.
+        owners: SUTs and annotators; those that they hold are used with them.
     """
-    watched = {id(owner): owner for owner in owners if isinstance(owner, Watched)}
     with ExitStack() as stack:
-        for owner in watched.values():
+        for owner in _with_held(owners):
             if (history := owner.settings_history()) is not None:
                 history.begin(owner.settings_held)
                 stack.callback(history.end, owner.settings_held)
         yield
+
+
+def _with_held(owners: Iterable[Any]) -> Iterable[Watched]:
+    """Return objects, and those that they hold themselves or in a list or dict, each once."""
+    found: dict[int, Watched] = {}
+    left = list(owners)
+    while left:
+        owner = left.pop()
+        if isinstance(owner, Watched) and id(owner) not in found:
+            found[id(owner)] = owner
+            for value in held_by(owner).values():
+                left += value if type(value) in (list, tuple) else [value]
+                left += value.values() if type(value) is dict else []
+    return found.values()

@@ -26,7 +26,7 @@ _WORDS = re.compile(  # messages of errors without such a code; the tests name t
     "ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy|GUARDRAIL_INTERVENED"
     "|DataInspectionFailed|may contain inappropriate content|content exists risk|flagged as potentially violating"
     "|violates? (our )?usage guidelines|violat(ed|es|ing|ion of) ([a-z-]+ ){0,4}(guardrail|moderation|safety) polic"
-    "|blocked due to (security configurations|DLP)"
+    "|blocked due to (security configurations|DLP)|blocked by (our |the )?content filter(ing)? policy"
     r"""|['"]code\\?['"]: ?\\?['"]content_filter\\?['"]""",
     re.IGNORECASE,
 )

@@ -188,6 +188,19 @@ FORMS = {
         "",
         None,
     ),
+    # https://github.com/anthropics/claude-code/issues/6195
+    "Anthropic": (
+        400,
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "Output blocked by content filtering policy",
+            },
+        },
+        "",
+        None,
+    ),
     # https://portkey.ai/docs/api-reference/inference-api/error-codes
     "Portkey": (
         446,

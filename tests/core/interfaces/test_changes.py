@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,8 @@ from pydantic import BaseModel
 from modelgauge import FunctionSUT, PromptResponseSUT, RequiredSecret, SecretDescription
 from modelgauge.data.json_values import canonical_json
 from modelgauge.interfaces.watched import in_use
+
+Kind = TypeVar("Kind")
 
 
 class Level(Enum):
@@ -435,6 +437,24 @@ def test_nested_sut_counts_by_its_own_settings():
     assert identity(outer) != before
     inner.temperature = 0.0
     assert identity(outer) == before
+
+
+@pytest.mark.parametrize("held", [lambda sut: sut, lambda sut: [sut], lambda sut: {"one": sut}])
+def test_what_a_run_does_to_a_nested_sut_is_its_state(held):
+    inner = App("inner")
+    outer = App("outer", config=held(inner))
+    before = identity(outer), identity(inner)
+    with in_use([outer]):
+        inner.evaluate("a question")
+    assert (identity(App("outer", config=held(inner))), identity(inner)) == before
+
+
+def test_parameter_of_a_generic_class_is_no_setting():
+    class Typed(App, Generic[Kind]):
+        pass
+
+    sut = Typed[int]("one")
+    assert (sut.initialization.settings, sut.why_uncacheable()) == ({}, None)
 
 
 def test_objects_that_hold_each_other_can_be_compared():
