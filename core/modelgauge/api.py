@@ -136,7 +136,7 @@ class Runner:
         )
 
     def use_dependencies(self, data_dir: Path) -> None:
-        """Use and keep external data in another data folder; the runner's own is looked in for wanted versions."""
+        """Use and keep external data in another data folder; the runner's own is searched for wanted versions."""
         self._store.elsewhere, self._store.directory = (
             self._store.directory,
             data_dir.absolute() / "dependencies",

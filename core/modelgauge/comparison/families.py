@@ -30,7 +30,7 @@ def adjusted(
     pairs: Sequence[tuple[PairedItems, str]],
     of_candidates: Mapping[Hashable, float],
 ) -> Family:
-    """The comparisons and their means over tests, with p values adjusted for all of them and those of leaderboards.
+    """Return the comparisons and their means over tests, with p values adjusted together with those of leaderboards.
 
     Measurements with equal values on all items of both sides count as a single p value.
 

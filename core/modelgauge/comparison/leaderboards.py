@@ -41,7 +41,7 @@ class Board(NamedTuple):
 
     @property
     def pairs(self) -> list[Pair]:
-        """All pairs of two systems, the one with the lower index first."""
+        """Return all pairs of two systems, the one with the lower index first."""
         return [*combinations(range(len(self.items) + 1), 2)]
 
     def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> PairedDifference | None:

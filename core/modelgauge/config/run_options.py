@@ -106,7 +106,7 @@ class RunOptions:
         progress: Show a progress bar.
         redactor: Knows the secrets that must not be written anywhere.
         first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
-        retry_failed: Ask the failed items of the run again; answers of the cache that cannot be used are replaced.
+        retry_failed: Ask the failed items of the run again, and replace unusable answers in the cache.
 
     Raises:
         InvalidOptionError: an option cannot have the given value.

@@ -142,7 +142,7 @@ _set_fields, _set_names, _set_extra, _set_private = (
 
 
 def with_values(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str]) -> FrozenT:
-    """A copy of a value with other, valid, values in some fields."""
+    """Return a copy of a value with other, valid, values in some fields."""
     made = _new(type(value))
     _set_fields(made, {**value.__dict__, **fields})
     _set_names(made, fields_set)

@@ -224,8 +224,8 @@ class EvaluationDataset(Versioned):
             input_col_name: the column of `input`; by default the column `input`.
             encoding_type: of the file; a byte order mark is skipped.
             delimiter: between cells.
-            columns: of the other fields; one that is not there is left out, with a warning. And what separates the
-                parts of a cell that holds a list: | for contexts (with a warning, unless you name the delimiter), ;
+            columns: of the other fields; one that does not exist is left out, with a warning. And what separates the
+                parts of a cell with a list: | for contexts (with a warning, unless you name the delimiter), ;
                 for tools and tags. A cell in which a part would be blank is one text. A JSON list is always read as
                 one: of tools, a cell that begins with a bracket or brace; of texts, one that begins with `["`, or
                 stands in brackets as a whole, as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed
@@ -346,7 +346,7 @@ class EvaluationDataset(Versioned):
                 those that add test cases the others. Where there are no goldens, nothing is marked, and the file
                 is one of test cases, for `add_test_cases_from_…`.
             raw: for other programs: leave cells of CSV as they are that spreadsheets run as formulas. Else such a cell
-                begins with an apostrophe, and a column `modelgauge_escaped` names it, so that it is read as it was.
+                gets a leading apostrophe, and a column `modelgauge_escaped` names it, so that reading restores it.
 
         Returns:
             The file.

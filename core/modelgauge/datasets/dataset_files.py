@@ -188,7 +188,7 @@ def file_text(kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False
 
 
 def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
-    """The records of a CSV file, with its head. Lists and objects are JSON, in which any delimiter can stand.
+    """Return the records of a CSV file, with its header. Lists and objects are JSON, which may contain any delimiter.
 
     Args:
         rows: of `row_of`, and marks.

@@ -37,8 +37,8 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         model: path of a JSONL or CSV file (UTF-8; the suffix decides).
         prompt: the column of prompts.
         response: the column of responses.
-        blocked: the column that says which responses the service blocked: true, false or nothing. Only the default may
-            be missing; then no response is blocked.
+        blocked: the column of whether the service blocked a response: true, false or nothing. Only the default column
+            may be missing; then no response is blocked.
 
     Raises:
         InputFileError: the file cannot be read; the message names file, line and columns.

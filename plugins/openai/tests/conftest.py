@@ -64,7 +64,7 @@ def asking():
 
 @contextmanager
 def serving(body, status=200, content_type="application/json"):
-    """A server that gives every question the same reply; yields its URL and the list of the requests."""
+    """Run a server with the same reply to every question. Yield its URL and the list of requests."""
     asked = []
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
 
@@ -96,13 +96,13 @@ def serve():
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    """No time passes between attempts."""
+    """Remove the pauses between attempts."""
     monkeypatch.setattr("modelgauge.engine.calls.retries.Backoff.wait", lambda *_: 0.0)
 
 
 @pytest.fixture
 def ask(asking):
-    """Makes the record of one question to a server that gives a reply, and the number of its requests."""
+    """Ask a server with a given reply one question. Return the record and the number of requests."""
 
     def ask(body, status=200, content_type="application/json", prompt="Q?", more="", **options):
         with serving(body, status, content_type) as (url, asked):

@@ -30,7 +30,7 @@ def stream(*chunks, end="\n"):
 
 
 def read(events, *, asked=True, content_type="text/event-stream"):
-    """The only completion of a streamed reply."""
+    """Return the only completion of a streamed reply."""
     sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, may_split=False)
     reply = Reply(200, {"Content-Type": content_type}, events.encode())
     [only] = sut_response(sending.response("https://llm.example", reply), None).completions

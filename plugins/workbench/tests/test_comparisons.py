@@ -234,7 +234,7 @@ def sessions(serve, tmp_path_factory):
 
 @pytest.mark.parametrize(("run", "before"), [(6, 3), (3, 0), (5, 1), (2, 1), (1, 0), (4, None), (0, None)])
 def test_last_run_is_that_of_the_same_test_files_whatever_its_identifier(sessions, run, before):
-    """All of the test files, else some of them; an identifier is a label."""
+    """Prefer a run of all the test files, else take one of some of them. An identifier is only a label."""
     workbench, ids = sessions
     status, headers, text = workbench.ask(f"/compare?runs={ids[run]}")
     if before is None:

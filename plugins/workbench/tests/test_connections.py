@@ -79,7 +79,7 @@ def test_client_that_drips_is_closed(server, head):
 
 
 def test_request_that_comes_in_time_is_answered(server):
-    """A body may take long if it keeps coming; a connection is used again; an answer may take its time."""
+    """Allow long bodies that keep arriving, reused connections and slow answers."""
     body = b"x" * 200
     with connected(server) as client:
         for _ in range(2):

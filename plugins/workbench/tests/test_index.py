@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_written_is_shown_all_the_same(tmp_path, opened)
 
 
 def places(index):
-    """Place and question of all items of the only run, in the order of the pages."""
+    """Return place and question of all items of the only run, in the order of the pages."""
     Watcher(index).look()
     with index.reading() as db:
         (row,) = find_runs(db, {}).rows
@@ -261,7 +261,7 @@ def session_of(folder, monkeypatch, *options, **variables):
 
 
 def look_at(index):
-    """The ids of the items of the only run, in the order of the pages; nothing before the run is there."""
+    """Return the ids of the items of the only run, in the order of the pages; empty before it exists."""
     Watcher(index).look()
     with index.reading() as db:
         rows = find_runs(db, {}).rows

@@ -65,8 +65,8 @@ def bundle(
 
     RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
     unbundle` unpacks the file, `modelgauge check` checks it. Its manifest has the SHA-256 of all files; --sign proves
-    who made it. A run that holds a known secret is refused, and cache rows that hold a secret are left out. Others have
-    the external data of a test already, fetch it, or give it with --dependency; or it comes along, with --with-data.
+    who made it. A run that holds a known secret is refused, and cache rows that hold a secret are left out. Recipients
+    have the external data of a test, fetch it, or give it with --dependency, unless you include it with --with-data.
 
     \b
     Examples:

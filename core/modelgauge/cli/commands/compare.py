@@ -88,7 +88,7 @@ def compare(
     other SUTs of the invocation are the candidates.
 
     The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse, --fail-if or --max-failed. A gate passes
-    only if it would pass whatever the failed items had scored.
+    only if it would pass whatever the failed items would have scored.
 
     \b
     Examples:

@@ -71,7 +71,7 @@ def resume(app: App, /, *, run: str, retry_failed: bool, dry_run: bool, **given:
 
     RUN is the id of a run, the unique beginning of an id, `latest`, `latest~1`, or a folder. The id of an invocation
     continues each of its incomplete runs in turn. Items with a record, failed items included, are not asked again,
-    even if the run had no cache; with --retry-failed, failed items are, those of complete runs too, and answers in the
+    even if the run had no cache; with --retry-failed, failed items are, even those of complete runs, and answers in the
     cache that cannot be used are replaced. The cache is that of the run, unless you give another. Options that change
     results are those of the run and cannot be given.
 

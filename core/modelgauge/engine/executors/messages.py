@@ -14,7 +14,7 @@ The text after the tab is an item, or a line of the journal; it can be passed on
 
 | from a worker | fields | means |
 | --- | --- | --- |
-| `alive` | | every second: its event loop runs, or, before it is ready, its process does |
+| `alive` | | every second while its event loop makes progress or, before it is ready, its process runs |
 | `ready` | target, problem and fix of each | it can work, but for targets that cannot be opened |
 | `refused` | problem, fix | it cannot do what the brief says |
 | `record` | work, index | the journal's line of an item (behind the tab), whose calls are committed |

@@ -54,7 +54,7 @@ _UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def _first_of(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
-    """The next lines, up to a number; fewer, if they are long."""
+    """Return the next lines, up to a number; fewer if they are long."""
     size = 0
     for line in islice(lines, most):
         yield line

@@ -87,7 +87,7 @@ class PairedDifferences(NamedTuple):
 
     @property
     def tested(self) -> MeanError:
-        """The mean and error that Student's t is applied to: with imaginary items where the range is known."""
+        """The mean and error for Student's t, with imaginary items if the range is known."""
         return self.error if self.unseen is None else self.with_unseen(*self.unseen)
 
     def with_unseen(self, *ends: float) -> MeanError:
