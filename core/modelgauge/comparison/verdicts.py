@@ -165,7 +165,7 @@ class FamilyVerdicts:
             return ""
         kind = getattr(row, "p_kind", None)
         by = f" by {_METHODS[kind]}" if kind in _METHODS else ""
-        return f" The interval includes no difference; the finding rests on p, which is {_p(row.p_adjusted)}{by}."
+        return f" The interval includes 0, but the finding rests on p, which is {_p(row.p_adjusted)}{by}."
 
     def _of_level(self, row: MeasurementComparison | MacroComparison) -> str:
         """Give the level of findings and the confidence of the interval, unless they match."""

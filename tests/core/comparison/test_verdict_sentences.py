@@ -44,7 +44,7 @@ TABLE = [
         {},
         "better",
         (
-            "B is better than A by 0.12 (-0.04 to 0.27). The interval includes no difference; the finding rests on p, "
+            "B is better than A by 0.12 (-0.04 to 0.27). The interval includes 0, but the finding rests on p, "
             "which is 0.003 by the permutation test."
         ),
     ),
@@ -54,7 +54,7 @@ TABLE = [
         {"alpha": 0.4},
         "better",
         (
-            "B is better than A by 4.3 points (-1.0 to 9.6). The interval includes no difference; the finding "
+            "B is better than A by 4.3 points (-1.0 to 9.6). The interval includes 0, but the finding "
             "rests on p, "
             "which is 0.2 by McNemar's test. A finding is a p below 0.4; the interval has a confidence of 95 %."
         ),
