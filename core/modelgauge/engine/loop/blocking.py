@@ -166,8 +166,12 @@ class _Interrupts:
             self._unheard_since = now
         if now - self._unheard_since > _HELD_UP or self.count > _MOST_CANCELLATIONS:
             raise KeyboardInterrupt
-        # Apart, so that work which handles one cancellation gets the next one too.
-        self._loop.call_soon_threadsafe(self._loop.call_later, _APART * (self.count - 1), self._cancel)
+        # Apart, so that work which handles one cancellation gets the next one too. In a context of its own, since a
+        # signal may interrupt authors' code, which cannot cancel the engine's tasks.
+        delay = _APART * (self.count - 1)
+        self._loop.call_soon_threadsafe(
+            self._loop.call_later, delay, self._cancel, context=contextvars.Context()
+        )
 
     def _cancel(self) -> None:
         self._unheard_since = None
