@@ -150,7 +150,9 @@ def of_graded_scores(samples: int) -> None:
 
 
 def of_missing_items(samples: int) -> None:
-    table("Missing items: Imbens and Manski's interval", "n", "missing", "why", "all items", "complete cases")
+    table(
+        "Missing items: the interval around the bounds", "n", "missing", "why", "all items", "complete cases"
+    )
     for n in (50, 200):
         for share in (0.02, 0.1):
             for why in ("at random", "where the candidate is wrong"):

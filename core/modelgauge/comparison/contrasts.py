@@ -183,7 +183,7 @@ def _with_missing_items(
 
 
 def _bounds(every: _Values) -> tuple[Interval | None, Interval | None]:
-    """What the missing items could change, where the range says how much that is, and the interval around that."""
+    """Return the lowest and highest difference that missing items allow, and the interval whatever they would be."""
     if every.ends is None or not len(every.before):
         return None, None
     found = difference_bounds(every.before, every.after, *every.ends, clusters=every.clusters)

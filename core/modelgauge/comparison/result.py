@@ -132,7 +132,8 @@ class MeasurementComparison(Frozen):
         ties: items with equal values.
         bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side; None where
             the measurement has no known range.
-        bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds, where items are missing.
+        bounds_interval: the 95 % confidence interval whatever the missing items would have scored: from the low end of
+            the interval at the lowest bound to the high end of that at the highest; None if no item is missing.
         candidate_bounds: (lowest, highest) value of the candidate over the items of both runs, if each item that it
             failed on were lowest, or highest; None at an end that is not known.
         p_if_worst: `p_value` if every missing item were worst for the candidate, where that would be a loss; None where

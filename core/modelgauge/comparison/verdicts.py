@@ -244,8 +244,7 @@ def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
         return f"{sentence}, which does not say how much others vary"
     if row.n_failed and row.bounds is None:
         return f"{sentence}; with {failed} the difference could be anything"
-    ends = row.bounds_interval or row.bounds if row.n_failed else row.interval
-    low, high = ends or row.interval
+    low, high = (row.bounds_interval if row.n_failed else None) or row.interval
     those = f"with {failed} " if row.n_failed else ""
     return f"{sentence}; {those}the difference could be anything from {amounts.number(low)} to {amounts.of(high)}"
 

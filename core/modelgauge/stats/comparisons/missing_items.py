@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.comparisons.paired import paired_difference
 from modelgauge.stats.comparisons.pairs import aligned
-from modelgauge.stats.intervals import CONFIDENCE, Interval, halved, mean_error, normal_quantile
+from modelgauge.stats.intervals import CONFIDENCE, Interval, halved, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,7 +23,7 @@ class DifferenceBounds(NamedTuple):
 
     Args:
         bounds: (lowest, highest) difference of candidate minus baseline that the missing items allow.
-        interval: the interval of Imbens and Manski around the bounds; None if a standard error is not known.
+        interval: the interval around the bounds; None if a difference at one of them has no interval.
     """
 
     bounds: Interval
@@ -41,7 +43,9 @@ def difference_bounds(
 
     For the lowest difference a missing value of the candidate is `low`, one of the baseline `high`; for the highest
     the reverse. Nothing is assumed about why items are missing; the interval is about questions like these, of which
-    the items (or clusters) are a random sample.
+    the items (or clusters) are a random sample. It reaches from the low end of `paired_difference`'s interval for the
+    lowest difference to the high end of that for the highest, both with the confidence of Imbens and Manski (see
+    `imbens_manski_interval`), which is smaller than that of one interval if the bounds are far apart.
 
     Args:
         baseline: (n,) the baseline's values, NaN where one is missing, n >= 1.
@@ -63,16 +67,24 @@ def difference_bounds(
             f" {low:g} to {high:g}.",
             fix="Give the lowest and the highest possible value; without them a difference has no bounds.",
         )
-    worst, best = (
-        mean_error(np.nan_to_num(after, nan=one) - np.nan_to_num(before, nan=other), clusters)
+    filled = [
+        (np.nan_to_num(before, nan=other), np.nan_to_num(after, nan=one))
         for one, other in ((low, high), (high, low))
-    )
-    bounds, interval = (worst.mean, best.mean), None
-    if worst.stderr and best.stderr:
-        stderrs = worst.stderr, best.stderr
-        interval = imbens_manski_interval(bounds, stderrs, confidence=confidence)
-        interval = max(low - high, interval[0]), min(high - low, interval[1])
-    return DifferenceBounds(bounds, interval)
+    ]
+
+    def found(at: float) -> list[Estimate]:
+        return [
+            paired_difference(*pair, clusters=clusters, declared=(low, high), confidence=at).difference
+            for pair in filled
+        ]
+
+    lowest, highest = found(confidence)
+    bounds = lowest.value, highest.value
+    c = _reach(bounds, max(lowest.stderr or 0.0, highest.stderr or 0.0), confidence)
+    lowest, highest = found(NormalDist().cdf(c) - NormalDist().cdf(-c))
+    if lowest.interval is None or highest.interval is None:
+        return DifferenceBounds(bounds, None)
+    return DifferenceBounds(bounds, (lowest.interval[0], highest.interval[1]))
 
 
 def imbens_manski_interval(
@@ -99,10 +111,22 @@ def imbens_manski_interval(
             f"Bounds {bounds} with standard errors {stderrs} have no interval.",
             fix="Give finite bounds in rising order, and standard errors above 0.",
         )
-    normal = NormalDist()
+    c = _reach(bounds, largest, confidence)
+    return low - c * stderrs[0], high + c * stderrs[1]
+
+
+def _reach(bounds: Interval, stderr: float, confidence: float) -> float:
+    """Return the c of Imbens and Manski: how many standard errors an interval extends beyond each bound.
+
+    Args:
+        bounds: in rising order.
+        stderr: the larger standard error of the bounds.
+        confidence: the share of such intervals that hold the number.
+    """
+    normal, gap = NormalDist(), bounds[1] - bounds[0]
+    apart = gap / stderr if stderr else math.copysign(math.inf, gap) if gap else 0.0
 
     def holds_less(c: float) -> bool:
-        return normal.cdf(c + (high - low) / largest) - normal.cdf(-c) < confidence
+        return normal.cdf(c + apart) - normal.cdf(-c) < confidence
 
-    _, c = halved(0.0, normal_quantile(confidence), holds_less, 80)
-    return low - c * stderrs[0], high + c * stderrs[1]
+    return halved(0.0, normal_quantile(confidence), holds_less, 80)[1]
