@@ -120,12 +120,13 @@ def in_use(owners: Iterable[Identified]) -> Iterator[None]:
 def _with_held(owners: Iterable[Any]) -> Iterable[Watched]:
     """Return objects, and those that they hold themselves or in a list or dict, each once."""
     found: dict[int, Watched] = {}
-    left = list(owners)
+    left = [owner for owner in owners if isinstance(owner, Watched)]
     while left:
         owner = left.pop()
-        if isinstance(owner, Watched) and id(owner) not in found:
+        if id(owner) not in found:
             found[id(owner)] = owner
             for value in held_by(owner).values():
-                left += value if type(value) in (list, tuple) else [value]
-                left += value.values() if type(value) is dict else []
+                parts = value if type(value) in (list, tuple) else [value]
+                parts = value.values() if type(value) is dict else parts
+                left += [part for part in parts if isinstance(part, Watched)]
     return found.values()
