@@ -269,7 +269,10 @@ def test_validate_warns_of_the_test_cases_that_are_saved_with_goldens(folder):
     case = {"input": "r", "actual_output": "a", "context": "one|two", "modelgauge_member": "test_case"}
     lines = [json.dumps(one) + "\n" for one in ({"input": "q"}, case)]
     (folder / "both.jsonl").write_text("".join(lines), encoding="utf-8")
-    assert "Warning: both.jsonl: the texts in 'context' are taken" in run("validate", "both.jsonl").stdout
+    assert (
+        "Warning: both.jsonl: the texts in 'context' are read as lists"
+        in run("validate", "both.jsonl").stdout
+    )
 
 
 @pytest.mark.parametrize(
