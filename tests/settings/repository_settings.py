@@ -31,6 +31,7 @@ sys.path.extend(
         "executors",
         "faults",
         "sessions",
+        "snapshots",
     )
 )
 
