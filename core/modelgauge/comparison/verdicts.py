@@ -146,13 +146,13 @@ class FamilyVerdicts:
             return f"{sentence}: no item has a value of both."
         if row.stderr is None:
             return f"{sentence}: {_without_spread(row, amounts)}."
-        mde = self._mde(max(row.stderr, (row.mde or 0.0) / detectable_difference(1.0)))
+        mde = found_difference(row, self.alpha, self.family)
         units = row.n_paired if row.n_clusters is None else row.n_clusters
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
         too_few = 2.0 ** (1 - units) >= self.alpha / max(1, self.family)  # even with all of them on one side
-        found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
-        if too_few or mde > width:
-            found = "with so few items hardly any difference would be found"
+        found = "with so few items hardly any difference would be found"
+        if mde is not None and mde <= width and not too_few:
+            found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
         sentence += f" ({amounts.observed(row.difference, row.interval)}): {found}."
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
         return (
@@ -255,6 +255,14 @@ def _of_few_items(row: MeasurementComparison) -> str:
         return ""
     decide = "decides" if row.n_deciding == 1 else "decide"
     return f"{row.n_deciding} of {counted(row.n_paired, 'item')} {decide} this."
+
+
+def found_difference(row: MeasurementComparison, alpha: float, family: int) -> float | None:
+    """Return the true difference that would be found 4 times in 5 at this level; None if none is known to be."""
+    if row.mde is None:
+        return None
+    stderr = max(row.stderr or 0.0, row.mde / detectable_difference(1.0))
+    return detectable_difference(stderr, alpha=alpha, family=max(1, family))
 
 
 def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:

@@ -196,6 +196,23 @@ def test_what_pairing_bought():
     )
 
 
+@pytest.mark.parametrize("n", [8, 100, 1000])
+def test_one_disagreement_does_not_promise_that_small_differences_are_found(n):
+    found = paired_difference([1] + [0] * (n - 1), [0] * n)
+    least = scipy_stats.binom.sf(5, n, found.mde)  # McNemar's exact test needs six on one side
+    assert least == pytest.approx(0.8, abs=1e-3)
+
+
+def test_many_disagreements_find_what_the_standard_error_says():
+    found = paired_difference([1, 0, 1, 0, 0] * 200, [1, 1, 0, 0, 0] * 200)
+    z = scipy_stats.norm.ppf(0.975) + scipy_stats.norm.ppf(0.8)
+    assert found.mde == pytest.approx(z * found.difference.stderr, rel=1e-12)
+
+
+def test_five_right_or_wrong_answers_find_no_difference():
+    assert paired_difference([1, 0, 0, 0, 0], [0] * 5).mde is None
+
+
 def test_a_constant_system_has_no_correlation():
     assert correlation([1, 1, 1], [1, 2, 3]) is None
     assert correlation([1e300, -1e300, 0], [1e-300, -1e-300, 0]) == pytest.approx(1.0)

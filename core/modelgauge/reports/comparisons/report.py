@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
 from modelgauge.comparison.units import unit_of
+from modelgauge.comparison.verdicts import found_difference
 from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
@@ -95,7 +96,7 @@ def facts(comparison: Comparison) -> Facts:
             yield "system", f"{system.label}: {system.sut_uid}"
     yield from _pairing(rows)
     if len(rows) == 1:
-        yield from _precision(rows[0], comparison.alpha)
+        yield from _precision(rows[0], comparison.alpha, comparison.family)
     for row in rows:
         if row.groups_text is not None:
             about = _of(row, rows)
@@ -158,7 +159,7 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
     return " on ".join(filter(None, [*distinct_names(row, rows, "candidate"), of]))
 
 
-def _precision(row: MeasurementComparison, alpha: float) -> Facts:
+def _precision(row: MeasurementComparison, alpha: float, family: int) -> Facts:
     """How sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
@@ -179,8 +180,9 @@ def _precision(row: MeasurementComparison, alpha: float) -> Facts:
         )
         related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
         yield "error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}"
-    if row.mde is not None:
-        found = unit.counted(figure(unit.scale * row.mde, unit.scale * row.mde))
+    mde = found_difference(row, alpha, family)
+    if mde is not None:
+        found = unit.counted(figure(unit.scale * mde, unit.scale * mde))
         yield "finds", f"a true difference of {found} 4 times in 5"
     if row.equivalence is not None:
         yield "margin", _margin(row.equivalence, row, alpha)

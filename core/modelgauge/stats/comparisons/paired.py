@@ -15,7 +15,7 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.stats.comparisons.designs import design_effect
 from modelgauge.stats.comparisons.discordance import Discordance, discordance_of, tango_interval
 from modelgauge.stats.comparisons.pairs import aligned
-from modelgauge.stats.comparisons.power import detectable_difference
+from modelgauge.stats.comparisons.power import detectable_difference, detectable_effect, mcnemar_power
 from modelgauge.stats.distributions import student_t_sf
 from modelgauge.stats.intervals import (
     CONFIDENCE,
@@ -37,6 +37,8 @@ _NOISE = 1e-14
 """Differences whose spread is this share of the values are equal: 0.3 - 0.2 and 0.2 - 0.1 differ by rounding."""
 
 _FEW = 9  # deciding items
+
+_POWER = 0.8
 
 
 class PairedDifferences(NamedTuple):
@@ -90,6 +92,23 @@ class PairedDifferences(NamedTuple):
         """The mean and error for Student's t, with imaginary items if the range is known."""
         return self.error if self.unseen is None else self.with_unseen(*self.unseen)
 
+    @property
+    def mde(self) -> float | None:
+        """The smallest true difference that is found 4 times in 5; None if none is, or without a spread.
+
+        Few disagreements make the standard error of right and wrong answers small, but McNemar's test finds nothing
+        below six. So it is at least what that test finds where one system wins all disagreements.
+        """
+        if not self.error.stderr:
+            return None
+        mde = detectable_difference(self.tested.stderr or self.error.stderr)
+        if self.counts is None:
+            return mde
+        n = max(1, int(self.counts[2]))
+        if mcnemar_power(0.0, min(1.0, mde), n) >= _POWER:
+            return mde
+        return detectable_effect(lambda effect: mcnemar_power(0.0, effect, n), 1.0, power=_POWER)
+
     def with_unseen(self, *ends: float) -> MeanError:
         """Return the mean and its error with imaginary items of these differences."""
         return bounded_error(self.values, ends, self.codes)
@@ -129,7 +148,7 @@ class PairedDifference(NamedTuple):
             where it cannot be known.
         correlation: of the two systems' values over the items (Pearson's); None if one system's are all equal.
         mde: the smallest true difference that such a comparison finds 4 times in 5, at the 5 % level; None where
-            the standard error is not known.
+            the standard error is not known, or no difference is found as often.
         p_value: two-sided, that the true difference is 0; None where the range is not known, for a single pair, and
             where all differences are equal and not 0.
         p_kind: the test, see `paired_difference`; None if there is no p value.
@@ -185,7 +204,7 @@ def paired_difference(
     """
     before, after = aligned(baseline, candidate, clusters)
     differences = differences_of(before, after, clusters, declared)
-    discordance, stderr = differences.discordance, differences.error.stderr or None
+    discordance = differences.discordance
     p_value = _t_test(differences.tested) if discordance is None else discordance.p_value
     first, second = mean_error(before, differences.codes), mean_error(after, differences.codes)
     return PairedDifference(
@@ -194,7 +213,7 @@ def paired_difference(
         differences.estimate(confidence),
         math.hypot(first.stderr or 0.0, second.stderr or 0.0) or None,
         correlation(before, after),
-        stderr and detectable_difference(differences.tested.stderr or stderr),
+        differences.mde,
         p_value,
         None if p_value is None else differences.kinds[1],
         discordance and discordance.p_mid,

@@ -14,6 +14,7 @@ from modelgauge.comparison.result import (
     RankedSystem,
     RepeatShares,
 )
+from modelgauge.comparison.verdicts import FamilyVerdicts
 from modelgauge.reports.comparisons.report import render
 from modelgauge.reports.layout import Style
 
@@ -43,6 +44,13 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
         "method   p by McNemar's exact test, interval by Tango's score interval",
         "differs  in nothing else that the runs record",
     ]
+
+
+def test_the_difference_that_is_found_is_that_of_the_level_and_the_family():
+    made = comparison(cannot_tell()).replaced(alpha=0.4, family=3)
+    found = FamilyVerdicts("A", 3, 0.4).of(made.comparisons[0]).verdict_text
+    amount = re.search(r"a difference of ([\d.]+ points) would", found)[1]
+    assert f"finds    a true difference of {amount} 4 times in 5" in render(made, Style())
 
 
 def test_worst_stands_first_where_lower_is_better():
