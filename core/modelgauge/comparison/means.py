@@ -51,10 +51,22 @@ def means_over_tests(
             p_value=found.p_value,
             direction=of_tests[0].direction,
             value_range=next(iter(ranges), None),
+            n_paired=sum(row.n_paired for row in of_tests),
+            n_failed=sum(row.n_failed for row in of_tests),
+            bounds=_bounds(of_tests),
             verdict="cannot_tell",
             verdict_text="",
         )
         yield mean, places
+
+
+def _bounds(rows: Sequence[MeasurementComparison]) -> Interval | None:
+    """Return the mean of the bounds that the failed items of each test allow."""
+    known = [row.bounds for row in rows if row.bounds is not None]
+    if len(known) < len(rows):
+        return None
+    low, high = (math.fsum(ends) / len(ends) for ends in zip(*known, strict=True))
+    return low, high
 
 
 def _overall(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]) -> OverallMean:

@@ -222,6 +222,9 @@ class MacroComparison(Frozen):
         p_adjusted: `p_value` adjusted for the family by Holm's method.
         direction: which values are better; None if the runs do not say.
         value_range: the lowest and the highest possible value; None if they are not known.
+        n_paired: how many items of these tests are paired.
+        n_failed: how many of their items failed in either run.
+        bounds: the mean of the tests' `bounds`; None where one is not known.
         verdict: the verdict on the candidate, on average.
         verdict_text: the same as a sentence.
     """
@@ -236,6 +239,9 @@ class MacroComparison(Frozen):
     p_adjusted: FiniteFloat | None = None
     direction: Direction | None = None
     value_range: Interval | None = None
+    n_paired: Count = 0
+    n_failed: Count = 0
+    bounds: Interval | None = None
     verdict: Verdict
     verdict_text: Text
 

@@ -75,9 +75,9 @@ class FamilyVerdicts:
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
                 text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
-        return mean.replaced(
-            verdict=verdict, verdict_text=" ".join(filter(None, [text, self._of_level(mean)]))
-        )
+        missing = "" if self.in_short else missing_items_text(mean, found=verdict)
+        sentences = filter(None, [text, self._of_level(mean), missing])
+        return mean.replaced(verdict=verdict, verdict_text=" ".join(sentences))
 
     def _of_missing_items(self, row: MeasurementComparison, verdict: Verdict) -> str:
         text = missing_items_text(row, found=verdict)
@@ -207,8 +207,7 @@ class _Amounts:
 
     def __init__(self, row: MeasurementComparison | MacroComparison) -> None:
         self._unit = unit_of(row.value_range)
-        bounds = row.bounds if isinstance(row, MeasurementComparison) else None
-        low, high = row.interval or bounds or (0.0, 0.0)
+        low, high = row.interval or row.bounds or (0.0, 0.0)
         self._error = self._unit.scale * (high - low) / 2 or None
 
     def number(self, value: float) -> str:
@@ -270,11 +269,13 @@ def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:
     return row.p_if_worst is not None and row.p_if_worst * max(1, family) < alpha
 
 
-def missing_items_text(row: MeasurementComparison, *, found: Verdict = "cannot_tell") -> str:
+def missing_items_text(
+    row: MeasurementComparison | MacroComparison, *, found: Verdict = "cannot_tell"
+) -> str:
     """Say what the missing items could change about a difference; empty if none is missing.
 
     Args:
-        row: the comparison.
+        row: the comparison, or a mean over tests.
         found: its verdict, in whose terms a difference that was found is given: as a positive number.
     """
     if not row.n_failed:

@@ -142,6 +142,24 @@ def test_a_mean_over_tests_may_tell_what_no_test_does():
     )
 
 
+def test_a_mean_over_tests_says_what_failed_items_could_change():
+    before, after = [1.0] * 20 + [0.0] * 60, [1.0] * 20 + [0.0] * 40 + [1.0] * 20
+    whole = items_of(before, after, test="whole")
+    failing = items_of(before, [*after[:40], *[math.nan] * 20, *after[60:]], test="failing")
+    (mean,) = compare_pairs(runs_of(whole, failing), CompareOptions()).macro
+    assert (mean.n_paired, mean.n_failed, mean.bounds) == (140, 20, pytest.approx((0.25, 0.375)))
+    assert mean.verdict_text.endswith(
+        "20 of 160 items failed and are left out; with them the difference is at least 25.0, at most 37.5 points."
+    )
+    lost = items_of(before, [math.nan] * 40 + after[40:], test="lost")
+    (mean,) = compare_pairs(runs_of(lost, failing), CompareOptions()).macro
+    assert (mean.verdict, mean.bounds) == ("better", pytest.approx((0.125, 0.5)))
+    unknown = items_of([1, 2, 3, 4], [2, 4, 3, math.nan], test="unknown")
+    (mean,) = compare_pairs(runs_of(unknown, replace(unknown, test="other")), CompareOptions()).macro
+    assert (mean.n_failed, mean.bounds) == (2, None)
+    assert mean.verdict_text.endswith("2 of 8 items failed and are left out.")
+
+
 def test_a_test_without_a_spread_has_the_error_of_its_interval():
     same = items_of([0, 1] * 50, [0, 1] * 50, test="a")
     other = items_of(*np.random.default_rng(1).integers(0, 2, (2, 100)), test="b")
