@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakSet, ref
 
+from modelgauge.data.json_values import class_name, has_plain, is_exact
 from modelgauge.interfaces.held_values import ABSENT, Known, Value, digest_of, value_of
 
 _CONFIDENTIAL = re.compile(
@@ -61,6 +62,7 @@ class History:
         left: the values after the last run that changed them, and the values that they count as.
         users: the runs that use the object now.
         found: the values when the first of these runs began, and the values that they count as.
+        code: what was set on the classes and functions that were held at any time, when they were first read.
     """
 
     owner: int
@@ -68,10 +70,11 @@ class History:
     left: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     users: int = 0
     found: tuple[dict[str, Value], dict[str, Value]] | None = None
+    code: dict[str, Value] = field(default_factory=dict)
 
     def copied(self, owner: object) -> "History":
         """Return the history of a copy of the object. No run uses the copy yet."""
-        return History(id(owner), dict(self.made), dict(self.left))
+        return History(id(owner), dict(self.made), dict(self.left), code=dict(self.code))
 
     def standing_for(self, held: Mapping[str, Value]) -> dict[str, Value]:
         """Return the values that the current ones count as."""
@@ -104,6 +107,7 @@ class History:
             return
         (before, counted), self.found = self.found, None
         after = read()
+        before, counted = self.code | before, self.code | counted
         for name in after.keys() | before.keys():
             value = after.get(name, ABSENT)
             began = before.get(name, ABSENT)
@@ -207,6 +211,45 @@ def written_constructor(cls: Any) -> Any:
     while init in _watched:
         init = init.__wrapped__
     return init
+
+
+_first_read: dict[int, tuple[ref[Any], dict[str, Value]]] = {}
+
+
+def code_of(values: Iterable[Value], known: Known) -> dict[str, tuple[Value, Value]]:
+    """Read what can be set on the classes and functions in values: public constants, defaults, attributes.
+
+    Only what is JSON counts, since libraries keep much else there.
+
+    Returns:
+        The current values, and those when the class or function was first read, by name.
+    """
+    found: dict[str, tuple[Value, Value]] = {}
+    met = [code for value in values for held in value.code if (code := held.find()) is not None]
+    for key, held in {id(code): code for code in met}.items():
+        now = {
+            name: value.at(holder, name)
+            for holder, name, part in _set_on(held)
+            if (has_plain(part) or is_exact(part)) and not (value := value_of(part, known)).objects
+        }
+        if key not in _first_read:
+            gone = ref(held, functools.partial(_first_read.pop, key))
+            _first_read[key] = gone, {name: state_left(value) for name, value in now.items()}
+        _, first = _first_read[key]
+        for name in now.keys() | first.keys():
+            label = f"{class_name(held)}.{name}"
+            while label in found:
+                label += "'"
+            found[label] = now.get(name, ABSENT), first.get(name, ABSENT)
+    return found
+
+
+def _set_on(code: Any) -> Iterator[tuple[Any, str, Any]]:
+    holders = code.__mro__[-2::-1] if isinstance(code, type) else [code]
+    for holder in holders:
+        yield from [(holder, name, part) for name, part in list(vars(holder).items()) if name[:1] != "_"]
+    if not isinstance(code, type):
+        yield from [(code, name, getattr(code, name)) for name in ("__defaults__", "__kwdefaults__")]
 
 
 def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) -> dict[str, Value]:

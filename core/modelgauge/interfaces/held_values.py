@@ -1,11 +1,12 @@
 """Values of attributes as they are now: their JSON, and the objects in them that have none."""
 
+import copyreg
 import functools
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass, replace
-from types import MemberDescriptorType, MethodType, SimpleNamespace
+from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any
 from weakref import ref
 
@@ -59,11 +60,13 @@ class Value:
         text: its JSON, in which objects without JSON are represented by their class.
         objects: these objects.
         place: the object that holds it for all who share that object, and its name there.
+        code: the classes and functions in it, and the classes of the objects in it.
     """
 
     text: str
     objects: tuple[_Object, ...] = ()
     place: tuple[_Object, str] | None = field(default=None, compare=False)
+    code: tuple[_Object, ...] = field(default=(), compare=False)
 
     def at(self, holder: Any, name: str = "") -> "Value":
         """Return the value with its place."""
@@ -88,6 +91,7 @@ class _ValueReader:
         self._met: dict[int, tuple[Any, list[_Object], Any]] = {}
         self._walked: Any = None
         self.objects: list[_Object] = []
+        self.code: dict[int, _Object] = {}
 
     def read(self, value: Any) -> Any:
         return value if is_exact(value) else plain(value, self._other)
@@ -101,10 +105,20 @@ class _ValueReader:
             return known
         if type(part) is dict and any(type(key) is not str for key in part):
             return {"$items": [[self.read(key), self.read(value)] for key, value in part.items()]}
+        self._note_code(type(part))
         if has_plain(part):
-            is_walked = isinstance(part, BaseModel) or is_dataclass(type(part))
+            is_walked = isinstance(part, BaseModel) or is_dataclass(type(part)) or _further(part)
             return self._once(part, self._walk) if is_walked else NotImplemented
-        return self._once(part, self._object) if _can_enter(part) else self._callable(part)
+        if _can_enter(part):
+            return self._once(part, self._object)
+        is_code = isinstance(part, functools.partial) or hasattr(part, "__qualname__")
+        return self._callable(part) if is_code else self._once(part, self._built_in)
+
+    def _note_code(self, code: Any) -> None:
+        if id(code) not in self.code and (
+            isinstance(code, FunctionType) or code.__flags__ & _MADE_AT_RUNTIME
+        ):
+            self.code[id(code)] = _Object(code)
 
     def _once(self, part: Any, read: Callable[[Any], Any]) -> Any:
         if id(part) in self._met:
@@ -121,15 +135,28 @@ class _ValueReader:
 
     def _walk(self, part: Any) -> Any:
         self._walked = part
-        return plain(part, self._other)
+        made = plain(part, self._other)
+        further = self.read(_further(part))
+        return {**made, "with": further} if further else made
+
+    def _built_in(self, part: Any) -> Any:
+        """Read an object without attributes by its buffer, or by what pickle would store; else by itself."""
+        try:
+            made = _buffered(part) or self.read(_reduced(part))
+        except Exception:  # noqa: BLE001  each class has its own way to refuse
+            made = None
+            self.objects.append(_Object(part))
+        return {"$is": class_name(type(part)), **({} if made is None else {"of": made})}
 
     def _object(self, part: Any) -> Any:
         """Read an object by its attributes if all are JSON; else by itself, and by its public attributes."""
         before, held = len(self.objects), held_by(part)
+        if not held:
+            return {"with": {}, **self._built_in(part)}
         made = {name: self.read(inner) for name, inner in held.items() if name[:1] != "_"}
         public = len(self.objects)
         private = {name: self.read(inner) for name, inner in held.items() if name[:1] == "_"}
-        if held and len(self.objects) == before:
+        if len(self.objects) == before:
             made |= private
         else:
             self.objects[public:] = [_Object(part)]
@@ -139,7 +166,10 @@ class _ValueReader:
         if isinstance(part, functools.partial):
             return {"$partial": [self.read(bound) for bound in (part.func, part.args, part.keywords)]}
         if isinstance(part, MethodType):
+            self._note_code(part.__func__)
             return {"$method": part.__func__.__qualname__, "of": self.read(part.__self__)}
+        if isinstance(part, type | FunctionType):
+            self._note_code(part)
         self.objects.append(_Object(part))
         named = part if hasattr(part, "__qualname__") and hasattr(part, "__module__") else type(part)
         return {"$is": f"{named.__module__}:{named.__qualname__}"}
@@ -150,6 +180,68 @@ def _can_enter(part: Any) -> bool:
     return all(
         base.__flags__ & _MADE_AT_RUNTIME or base is SimpleNamespace for base in type(part).__mro__[:-1]
     )
+
+
+def _further(part: Any) -> dict[str, Any]:
+    """Return the public attributes that a dataclass, or an object of a subclass of `dict` or `str`, has besides."""
+    if isinstance(part, BaseModel):
+        return {}
+    cls, held = type(part), getattr(part, "__dict__", {})
+    declared = getattr(cls, "__dataclass_fields__", ())
+    return {
+        name: value
+        for name, value in held.items()
+        if name[:1] != "_"
+        and name not in declared
+        and not isinstance(getattr(cls, name, None), functools.cached_property)
+    }
+
+
+def _buffered(part: Any) -> dict[str, Any] | None:
+    """Return the digest of an array's memory; None if it has none, or one that points elsewhere."""
+    try:
+        view = memoryview(part)
+        if "O" in view.format:
+            return None
+        return {
+            "$sha256": hashlib.sha256(view).hexdigest(),
+            "format": view.format,
+            "shape": list(view.shape or ()),
+        }
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def _reduced(part: Any) -> Any:
+    """Return what `copy` and `pickle` make an object of again. Methods written in Python are not called.
+
+    Raises:
+        TypeError: it cannot be pickled, or only by such methods, or nothing would be stored.
+    """
+    cls: Any = type(part)
+    if cls is MappingProxyType:
+        return dict(part)
+    if reduce := copyreg.dispatch_table.get(cls):
+        made: Any = reduce(part)
+    elif any(isinstance(getattr(cls, name, None), FunctionType) for name in _OF_PICKLE):
+        raise TypeError(f"{cls} is pickled in its own way")
+    else:
+        made = part.__reduce_ex__(2)
+    _, args, *more = made
+    args = [argument for argument in args if argument is not cls]
+    if not args and all(each is None for each in more):
+        raise TypeError(f"{cls} holds nothing that pickle stores")
+    return [args, *[list(each) if hasattr(each, "__next__") else each for each in more]]
+
+
+_OF_PICKLE = (
+    "__reduce_ex__",
+    "__reduce__",
+    "__getstate__",
+    "__getnewargs__",
+    "__getnewargs_ex__",
+    "__iter__",
+)
 
 
 def value_of(value: Any, known: Known) -> Value:
@@ -166,7 +258,8 @@ def value_of(value: Any, known: Known) -> Value:
         text, objects = text_of_plain(read), reader.objects
     except Exception:  # noqa: BLE001  NaN, a circle, or whatever an author's object raises when it is read
         text, objects = digest_of(_written(read)), [_Object(value)]
-    return Value(text if len(text) <= _LONGEST else digest_of(text), tuple(objects))
+    text = text if len(text) <= _LONGEST else digest_of(text)
+    return Value(text, tuple(objects), code=tuple(reader.code.values()))
 
 
 def _written(read: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from modelgauge.interfaces.changes import (
     Changes,
     History,
+    code_of,
     constants_of,
     reading,
     state_left,
@@ -53,7 +54,10 @@ class Watched(Identified):
     def _note_settings(self) -> None:
         """Note the current settings as those that the constructor left."""
         own = {name: state_left(value) for name, value in self._own_settings().items()}
-        self._set_history(History(id(self), {**self._modelgauge_constants, **own}))
+        code = code_of([*self._modelgauge_constants.values(), *own.values()], identified_json)
+        first = {name: first for name, (_, first) in code.items()}
+        made = {**self._modelgauge_constants, **first, **own}
+        self._set_history(History(id(self), made, code=first))
 
     def _set_history(self, history: History) -> None:
         object.__setattr__(self, "_modelgauge_history", history)  # works for frozen dataclasses too
@@ -67,9 +71,15 @@ class Watched(Identified):
         return history
 
     def settings_held(self) -> dict[str, Value]:
-        """Read the constants of the class and the attributes of the object, which take precedence."""
+        """Read the constants of the class and the attributes of the object, and what is set on code that they hold."""
         constants = self._modelgauge_constants
-        return {**constants, **constants_of(type(self), identified_json, constants), **self._own_settings()}
+        own = {**constants, **constants_of(type(self), identified_json, constants), **self._own_settings()}
+        code = code_of(own.values(), identified_json)
+        met = {name: first for name, (_, first) in code.items()}
+        if (history := self._modelgauge_history) is not None:
+            met = history.code = met | history.code
+            history.made = met | history.made
+        return {**own, **met, **{name: now for name, (now, _) in code.items()}}
 
     def _own_settings(self) -> dict[str, Value]:
         cls: type = type(self)
