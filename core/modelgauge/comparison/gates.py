@@ -113,7 +113,14 @@ class Gates:
             *(outcome for row in rows for outcome in self._of_row(row, comparison)),
             # Over all tests a loss may show that each of them is too small for.
             *(
-                GateOutcome.of("--fail-if-worse", mean, mean.verdict_text, passed=mean.verdict != "worse")
+                GateOutcome.of(
+                    "--fail-if-worse",
+                    mean,
+                    mean.verdict_text,
+                    passed=not (
+                        mean.verdict == "worse" or may_be_worse(mean, comparison.alpha, comparison.family)
+                    ),
+                )
                 for mean in means
             ),
         ]

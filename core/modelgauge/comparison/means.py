@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def means_over_tests(
         ranges = {row.value_range for row in of_tests} - {None}  # None if all values are equal, say
         if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
             continue
-        found = _overall(of_tests, [pairs[place] for place in places])
+        found, bounds = _overall(of_tests, [pairs[place] for place in places]), _bounds(of_tests)
         mean = MacroComparison(
             measurement=name,
             candidate=candidate,
@@ -53,7 +54,8 @@ def means_over_tests(
             value_range=next(iter(ranges), None),
             n_paired=sum(row.n_paired for row in of_tests),
             n_failed=sum(row.n_failed for row in of_tests),
-            bounds=_bounds(of_tests),
+            bounds=bounds,
+            p_if_worst=_p_if_worst(found.stderr, bounds, of_tests),
             verdict="cannot_tell",
             verdict_text="",
         )
@@ -67,6 +69,17 @@ def _bounds(rows: Sequence[MeasurementComparison]) -> Interval | None:
         return None
     low, high = (math.fsum(ends) / len(ends) for ends in zip(*known, strict=True))
     return low, high
+
+
+def _p_if_worst(
+    stderr: float | None, bounds: Interval | None, rows: Sequence[MeasurementComparison]
+) -> float | None:
+    """Return the p value of the mean with every failed item at the worst for the candidate; None if that is no loss."""
+    direction, n_failed = rows[0].direction, sum(row.n_failed for row in rows)
+    if bounds is None or direction is None or not (stderr and n_failed):
+        return None
+    loss = bounds[1] if direction == "lower" else -bounds[0]
+    return 2 * NormalDist().cdf(-loss / stderr) if loss > 0 else None
 
 
 def _overall(rows: Sequence[MeasurementComparison], pairs: Sequence[tuple[PairedItems, str]]) -> OverallMean:

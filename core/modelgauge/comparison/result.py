@@ -225,6 +225,8 @@ class MacroComparison(Frozen):
         n_paired: how many items of these tests are paired.
         n_failed: how many of their items failed in either run.
         bounds: the mean of the tests' `bounds`; None where one is not known.
+        p_if_worst: the p value at the bound that is worse for the candidate, by the normal distribution and `stderr`;
+            None if that is no loss.
         verdict: the verdict on the candidate, on average.
         verdict_text: the same as a sentence.
     """
@@ -242,6 +244,7 @@ class MacroComparison(Frozen):
     n_paired: Count = 0
     n_failed: Count = 0
     bounds: Interval | None = None
+    p_if_worst: FiniteFloat | None = None
     verdict: Verdict
     verdict_text: Text
 

@@ -75,11 +75,11 @@ class FamilyVerdicts:
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
                 text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
-        missing = "" if self.in_short else missing_items_text(mean, found=verdict)
+        missing = "" if self.in_short else self._of_missing_items(mean, verdict)
         sentences = filter(None, [text, self._of_level(mean), missing])
         return mean.replaced(verdict=verdict, verdict_text=" ".join(sentences))
 
-    def _of_missing_items(self, row: MeasurementComparison, verdict: Verdict) -> str:
+    def _of_missing_items(self, row: MeasurementComparison | MacroComparison, verdict: Verdict) -> str:
         text = missing_items_text(row, found=verdict)
         if verdict != "worse" and may_be_worse(row, self.alpha, self.family):
             text += f" At worst, {row.candidate} is significantly worse."
@@ -264,7 +264,7 @@ def found_difference(row: MeasurementComparison, alpha: float, family: int) -> f
     return detectable_difference(stderr, alpha=alpha, family=max(1, family))
 
 
-def may_be_worse(row: MeasurementComparison, alpha: float, family: int) -> bool:
+def may_be_worse(row: MeasurementComparison | MacroComparison, alpha: float, family: int) -> bool:
     """Return whether the candidate would be significantly worse with the missing items at their worst."""
     return row.p_if_worst is not None and row.p_if_worst * max(1, family) < alpha
 

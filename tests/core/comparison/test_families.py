@@ -12,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, gsm8k_of, items_of, runs_of
 
 from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.errors import RecordError, UnknownNameError
 from modelgauge.stats import mcnemar_test
@@ -158,6 +159,24 @@ def test_a_mean_over_tests_says_what_failed_items_could_change():
     (mean,) = compare_pairs(runs_of(unknown, replace(unknown, test="other")), CompareOptions()).macro
     assert (mean.n_failed, mean.bounds) == (2, None)
     assert mean.verdict_text.endswith("2 of 8 items failed and are left out.")
+
+
+def test_gate_on_a_mean_over_tests_fails_if_failed_items_could_make_it_worse():
+    before, after = [1.0, 0.0] * 15, [0.0, 1.0] * 5 + [1.0, 0.0] * 10
+    failing = [*after[:20], *[math.nan] * 10]
+    tests = [items_of(before, failing, test=f"test {number}") for number in range(12)]
+    found = compare_pairs(runs_of(*tests), CompareOptions())
+    (mean,) = found.macro
+    assert (mean.verdict, mean.difference) == ("cannot_tell", 0)
+    assert mean.bounds == pytest.approx((-5 / 30, 5 / 30))
+    assert mean.p_if_worst < 0.05 / found.family
+    assert mean.verdict_text.endswith("At worst, B is significantly worse.")
+    outcome = Gates(fail_if_worse=True).outcomes(found)[-1]
+    assert (outcome.gate, outcome.passed) == ("--fail-if-worse", False)
+    whole = compare_pairs(
+        runs_of(*(items_of(before, after, test=one.test) for one in tests)), CompareOptions()
+    )
+    assert whole.macro[0].p_if_worst is None
 
 
 def test_a_test_without_a_spread_has_the_error_of_its_interval():
