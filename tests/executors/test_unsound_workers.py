@@ -45,7 +45,7 @@ def liar(monkeypatch):
 @pytest.mark.parametrize("lie", LIES)
 def test_worker_that_lies_ends_and_its_items_are_recovered(counting, liar, caplog, lie):
     liar(lie)
-    record = counting.run(workers=1, options={"seconds": 0.001})
+    record = counting.run(workers=1, concurrency=2, options={"seconds": 0.001})  # few items in a message
     assert (record.counts.items, record.counts.scored, record.failure) == (_ALL, _ALL, None)
     assert 0 < record.counts.sut_calls.paid <= len(counting.calls())
     assert sorted(item.index for item in record.iter_items()) == list(range(_ALL))
