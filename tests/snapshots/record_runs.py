@@ -145,6 +145,8 @@ def hide_paths(folder: Path) -> None:
         for found, shown in places.items():
             text = text.replace(found, shown)
         file.write_text(text, encoding="utf-8")
+    for page in (folder / "run_data" / "runs").rglob("report.html"):
+        page.unlink()  # can be written again
 
 
 def start(*args: str, **options: object) -> None:

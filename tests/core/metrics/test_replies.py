@@ -387,8 +387,8 @@ def test_reply_that_is_cut_off_gives_none(name, score, reason, data):
 
 
 @pytest.mark.parametrize("part", ["{'a': ", "{'a", "{/*", "{ //", "[", '["a", ', "{'a': {", "{score: {"])
-def test_hostile_reply_takes_linear_time(part):
-    score_of(part * (100_000 // len(part)))
+def test_hostile_reply_gives_none_in_linear_time(part):
+    assert score_of(part * (100_000 // len(part))) is None
 
 
 # --- as schemas ---------------------------------------------------------------------------------------------
