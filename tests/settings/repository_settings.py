@@ -86,6 +86,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         vars(config.option).update(OPTIONS)
     parser.addini("strict_xfail", "Whether a test fails that was expected to fail.", "bool", default=True)
     parser.addini("faulthandler_timeout", "After how many seconds a test shows its stacks.", default=300)
+    # A worker of pytest-xdist that exits fails the one test that it hangs in, and another worker takes its place.
+    parser.addini("faulthandler_exit_on_timeout", "Whether a process exits by then.", "bool", default=True)
     parser.addini("tmp_path_retention_policy", "Whose files are kept.", default="failed")
 
 
