@@ -12,11 +12,12 @@ from modelgauge.comparison.result import Comparison, Interval, MacroComparison, 
 from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
 from modelgauge.config.allowance import Allowance
 from modelgauge.data.base import Frozen, Text
-from modelgauge.data.figures import exact, figure, p_phrase
+from modelgauge.data.estimates import figure_beside
 from modelgauge.data.results import range_of
 from modelgauge.errors import InvalidOptionError
 from modelgauge.runs.conditions import Condition, check_known, check_within
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.figures import exact, p_phrase
 from modelgauge.wording.phrases import counted
 
 
@@ -202,7 +203,7 @@ def _unless(condition: Condition, row: MeasurementComparison) -> tuple[bool, str
     if value is None:
         return False, f"no item of {row.candidate} was paired, so it has no value"
     over = f"over {counted(row.n_paired, 'paired item')}"
-    shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
+    shown = f"{row.candidate} has {figure_beside(value, condition.number)} {over}"
     low, high = row.candidate_bounds or (value, value)
     lowest = -math.inf if low is None else min(low, value)
     highest = math.inf if high is None else max(high, value)
@@ -210,7 +211,7 @@ def _unless(condition: Condition, row: MeasurementComparison) -> tuple[bool, str
         return not condition.holds(value), shown
     failed = counted(row.n_failed_candidate, "failed item")
     known = [
-        f"{words} {figure(end, threshold=condition.number)}"
+        f"{words} {figure_beside(end, condition.number)}"
         for words, end in (("at least", lowest), ("at most", highest))
         if math.isfinite(end)
     ]

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from modelgauge.comparison.result import Interval
-from modelgauge.data.figures import figure
+from modelgauge.wording.figures import figure
 
 
 class Unit(NamedTuple):

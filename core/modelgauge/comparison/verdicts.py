@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from modelgauge.comparison.result import Interval, MacroComparison, MeasurementComparison, Verdict
 from modelgauge.comparison.units import unit_of
-from modelgauge.data.figures import exact, figure
 from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.stats.intervals import CONFIDENCE
+from modelgauge.wording.figures import exact, figure
 from modelgauge.wording.phrases import counted
 
 _METHODS = {

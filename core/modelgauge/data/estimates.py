@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: `Estimate` for a set of items, `Score` for one answer; which pass a threshold."""
+"""`Estimate` for a set of items, `Score` for one answer: their uncertainty, their texts, the thresholds they pass."""
 
 import math
 import operator
@@ -10,6 +10,7 @@ from pydantic import FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonObject
+from modelgauge.wording.figures import between, ever_longer, exact, figure, width
 
 
 class Estimate(Frozen):
@@ -162,3 +163,43 @@ def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
     """
     beyond = value - threshold if higher_is_better else threshold - value
     return beyond >= -_TOLERANCE
+
+
+# --- their texts ---------------------------------------------------------------------------------
+
+_EXACT = "exact, no interval"  # all items were measured that it is about
+
+
+def value_text(value: Any, plus_minus: str = "±") -> str:
+    """Return a result as text, with its standard error if that is known; empty for None."""
+    if isinstance(value, Estimate):
+        if not value.stderr:  # an error of 0 says that it is not known, or that there is none
+            return figure(value.value, uncertainty(value))
+        return f"{figure(value.value, value.stderr)} {plus_minus} {figure(value.stderr, value.stderr)}"
+    return "" if value is None else figure(value)
+
+
+def interval_text(value: Any) -> str:
+    """The 95 % interval of a result; empty if it has none."""
+    if not isinstance(value, Estimate):
+        return ""
+    return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
+
+
+def uncertainty(value: Estimate) -> float:
+    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
+    return value.stderr or width(value.interval)
+
+
+def figure_beside(value: float, threshold: float | None) -> str:
+    """Return a number with as many digits as keep it on its side of a threshold, if there is one."""
+    if threshold is None:
+        return figure(value)
+    own = _sides(value, threshold)
+    longer = (text for text in ever_longer(value) if _sides(float(text.replace(",", "")), threshold) == own)
+    return next(longer, exact(value))
+
+
+def _sides(value: float, threshold: float) -> list[bool]:
+    """Whether a value passes a threshold, in either direction."""
+    return [reaches(value, threshold, higher_is_better=up) for up in (True, False)]

@@ -13,13 +13,13 @@ from modelgauge.data.annotations import (
     completions_of,
 )
 from modelgauge.data.base import Count, Frozen, added_later
-from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.results import failing
 from modelgauge.data.spans import TRACE, Span, Trace
 from modelgauge.errors import BlockedError, InvalidDataError, RecordError
+from modelgauge.wording.figures import exact
 from modelgauge.wording.phrases import beginning
 
 Stage = Literal["sut", "annotator", "measure"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import Field, PrivateAttr, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import value_text
+from modelgauge.data.estimates import Estimate, value_text
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import (

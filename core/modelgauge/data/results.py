@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Seconds, added_later
-from modelgauge.data.estimates import Estimate, reaches
-from modelgauge.data.figures import interval_text, value_text
+from modelgauge.data.estimates import Estimate, interval_text, reaches, value_text
 from modelgauge.data.json_values import finite_number
 from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.did_you_mean import known_names

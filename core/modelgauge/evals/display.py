@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.figures import figure, limit
+from modelgauge.data.estimates import figure_beside
 from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.reports.layout import Page, Style, ends_of, one_line
+from modelgauge.wording.figures import limit
 from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
 
@@ -159,7 +160,7 @@ def _add_table(results: Sequence[Shown], page: Page) -> None:
 def _cells(metric: MetricData, style: Style) -> tuple[str, ...]:
     return (
         metric.name if metric.component is None else f"{metric.component}: {metric.name}",
-        "none" if metric.score is None else figure(metric.score, threshold=metric.threshold),
+        "none" if metric.score is None else figure_beside(metric.score, metric.threshold),
         limit(metric.threshold, higher_is_better=metric.higher_is_better, symbols=style.symbols),
         {True: "passed", False: "failed", None: ""}[metric.success],
         ends_of(metric.error, _LONGEST_ERROR)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from modelgauge.data.figures import dollars
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
 from modelgauge.reports.layout import Page, Style, one_line
+from modelgauge.wording.figures import dollars
 from modelgauge.wording.phrases import counted
 
 _MOST_OF_A_REASON = 500

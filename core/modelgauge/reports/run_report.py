@@ -8,8 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import between, duration, interval_text, value_text, width
+from modelgauge.data.estimates import Estimate, interval_text, value_text
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent, listed
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
@@ -17,6 +16,7 @@ from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, ends_of
 from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
+from modelgauge.wording.figures import between, duration, width
 from modelgauge.wording.phrases import counted
 
 _RECORD = "record"

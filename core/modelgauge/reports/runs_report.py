@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import dollars, duration, figure, interval_text, uncertainty, value_text
+from modelgauge.data.estimates import Estimate, interval_text, uncertainty, value_text
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
@@ -24,6 +23,7 @@ from modelgauge.reports.run_report import (
 from modelgauge.reports.thresholds import name_of, passed_of
 from modelgauge.runs.group_means import group_means
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
+from modelgauge.wording.figures import dollars, duration, figure
 from modelgauge.wording.phrases import counted, first_few
 
 _RESULTS = 3  # of one run, where there is room

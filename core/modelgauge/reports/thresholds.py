@@ -3,11 +3,11 @@
 import math
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import figure, limit
 from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, judged
 from modelgauge.reports.layout import Style
+from modelgauge.wording.figures import figure, limit
 
 
 def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate | None:

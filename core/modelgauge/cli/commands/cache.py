@@ -19,8 +19,8 @@ from modelgauge.cli.command_options import (
     together,
 )
 from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
-from modelgauge.data.figures import size
 from modelgauge.reports.layout import one_line
+from modelgauge.wording.figures import size
 from modelgauge.wording.phrases import counted, in_common
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
-from modelgauge.data.figures import size
 from modelgauge.errors import DependencyError, UnknownNameError
 from modelgauge.reports.layout import columns
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.figures import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -174,8 +174,8 @@ def _check_count(app: App, run: RecordedRun, number: int, recorded: int) -> None
 
 def _show_not_passed(app: App, run: RecordedRun) -> int:
     """Show the scored items that are below a threshold, and say how many there are."""
-    from modelgauge.data.figures import exact
     from modelgauge.data.results import failing
+    from modelgauge.wording.figures import exact
 
     number = 0
     for record in run.not_passed():
@@ -187,9 +187,9 @@ def _show_not_passed(app: App, run: RecordedRun) -> int:
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:
     from modelgauge.cli.commands.run_one import shown
-    from modelgauge.data.figures import duration, exact
     from modelgauge.data.item_records import TestItemRecord
     from modelgauge.data.spans import TRACE
+    from modelgauge.wording.figures import duration, exact
 
     yield f"{record.index + 1}. {record.test_item.id}"
     for interaction in record.interactions:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from modelgauge.comparison.judges.agreements import Agreement
 from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
 from modelgauge.comparison.judges.scores import ScoreEstimate
-from modelgauge.data.figures import between, figure
 from modelgauge.reports.layout import Page, Style
+from modelgauge.wording.figures import between, figure
 from modelgauge.wording.labels import short_labels
 from modelgauge.wording.phrases import counted
 

@@ -12,9 +12,9 @@ from modelgauge.comparison.result import (
     RankedSystem,
 )
 from modelgauge.comparison.units import Unit, unit_of
-from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
 from modelgauge.reports.layout import cells
+from modelgauge.wording.figures import figure, p_text
 from modelgauge.wording.phrases import counted
 
 NAMES = ("Test", "Measurement", "Candidate")

@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.units import unit_of
-from modelgauge.data.figures import p_text
 from modelgauge.reports.comparisons.difference_tables import values_text
 from modelgauge.reports.comparisons.report import answers, differing, question
 from modelgauge.reports.comparisons.words import VERDICTS
+from modelgauge.wording.figures import p_text
 from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
 

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 from modelgauge.comparison.pairing.paired_items import FlippedItem
 from modelgauge.comparison.result import Comparison
-from modelgauge.data.figures import exact
 from modelgauge.reports.comparisons.words import short_json
 from modelgauge.reports.layout import Page, Style, folded, one_line
+from modelgauge.wording.figures import exact
 from modelgauge.wording.phrases import ends, in_common
 from modelgauge.wording.visible import visible
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from modelgauge.comparison.plan import ComparisonDesign, ComparisonPlan, RepeatedDesign
-from modelgauge.data.figures import dollars, figure
 from modelgauge.reports.layout import Page, Style
+from modelgauge.wording.figures import dollars, figure
 from modelgauge.wording.phrases import counted
 
 _DESIGNS = {

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
 from modelgauge.comparison.units import unit_of
 from modelgauge.comparison.verdicts import found_difference
-from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json
 from modelgauge.reports.layout import Page, Style, one_line
+from modelgauge.wording.figures import figure, p_phrase
 from modelgauge.wording.phrases import counted
 
 _DETAILED = 6  # comparisons that are answered one by one, and candidates that are named in the question

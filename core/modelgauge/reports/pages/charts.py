@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from modelgauge.data.figures import figure
+from modelgauge.wording.figures import figure
 from modelgauge.wording.phrases import counted
 
 _ROW, _MARGIN = 20, 7

@@ -6,8 +6,7 @@ from typing import Any
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
 from modelgauge.comparison.units import Unit
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import between, figure, p_phrase, uncertainty
+from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.reports.comparisons.difference_tables import (
     DifferenceLine,
     DifferenceTable,
@@ -21,6 +20,7 @@ from modelgauge.reports.comparisons.words import listed
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
 from modelgauge.reports.pages.columns import json_numbers, packed
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.figures import between, figure, p_phrase
 from modelgauge.wording.phrases import counted
 
 _ARROW = " → "

@@ -10,9 +10,9 @@ from statistics import median
 
 from markupsafe import Markup
 
-from modelgauge.data.figures import figure
 from modelgauge.reports.pages.charts import Axis, line, svg
 from modelgauge.stats.intervals import wilson_interval
+from modelgauge.wording.figures import figure
 
 _MOST_DOTS = 500
 _BINS = 10

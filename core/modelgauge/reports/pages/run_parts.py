@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from modelgauge.data.figures import dollars, duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.reports.item_texts import as_text
@@ -21,6 +20,7 @@ from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import SECONDS, ItemTable
 from modelgauge.reports.pages.plots import bins_of, over_time, reliability, steps
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.figures import dollars, duration, figure
 from modelgauge.wording.phrases import counted
 
 _FEW = 5  # values: a measurement that has so few is no distribution to draw

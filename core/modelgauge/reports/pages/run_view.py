@@ -8,8 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from modelgauge.comparison.named_runs import named_run
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import between, figure, uncertainty, width
+from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.reports.layout import Style, ends_of
@@ -28,6 +27,7 @@ from modelgauge.reports.run_report import (
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.group_means import GroupMean, group_means
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.figures import between, figure, width
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
 

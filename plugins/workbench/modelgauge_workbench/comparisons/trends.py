@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modelgauge.comparison.pairing.comparability import differences
-from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import between, figure, uncertainty
+from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar, line
 from modelgauge.reports.pages.plots import Plot
+from modelgauge.wording.figures import between, figure
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.index.queries import options
 from modelgauge_workbench.index.scan import folder_of

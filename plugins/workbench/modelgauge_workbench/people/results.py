@@ -17,12 +17,12 @@ from modelgauge.comparison.judges.calibration import (
     calibrate_judge,
     labels_like,
 )
-from modelgauge.data.figures import between, figure
 from modelgauge.data.results import PASSED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
 from modelgauge.reports.pages.plots import bins_of, reliability
 from modelgauge.runs.ratings import HIGHEST, LOWEST
+from modelgauge.wording.figures import between, figure
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.people.queue import Queue
 from modelgauge_workbench.rendering import page

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modelgauge.config.redaction import redacted_json
-from modelgauge.data.figures import figure
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.files.regular import opened
+from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import folder_of

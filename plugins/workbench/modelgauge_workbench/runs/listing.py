@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.files.regular import is_folder
 from modelgauge.runs.trash import TRASH
+from modelgauge.wording.figures import dollars, duration
 from modelgauge_workbench.index.item_queries import search_items
 from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of, run_of
 from modelgauge_workbench.index.rows import RECORDED, run_columns

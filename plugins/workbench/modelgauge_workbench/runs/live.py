@@ -10,9 +10,9 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import Totals, read_totals
+from modelgauge.wording.figures import dollars, duration
 from modelgauge_workbench.index.item_queries import failures_of, states_of
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modelgauge.data.figures import figure
+from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import (
     LATEST,
     failures_of,

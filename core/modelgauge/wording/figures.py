@@ -1,15 +1,12 @@
-"""Numbers for people: with the digits that error bars allow and thresholds need; times and sizes in their unit."""
+"""Numbers for people: with the digits that error bars allow; times and sizes in their unit."""
 
 import math
-from typing import Any
-
-from modelgauge.data.estimates import Estimate, reaches
+from collections.abc import Iterator
 
 _DIGITS, _ALL_DIGITS = 4, 15
 _MOST_DECIMALS = 12
 _TINY, _HUGE = 1e-4, 1e15
 _LEAST_P = 0.001
-_EXACT = "exact, no interval"  # all items were measured that it is about
 
 
 def decimals_for(error: float) -> int:
@@ -21,51 +18,30 @@ def decimals_for(error: float) -> int:
     return min(max(0, 1 - math.floor(math.log10(error))), _MOST_DECIMALS)
 
 
-def figure(value: float, error: float | None = None, *, threshold: float | None = None) -> str:
+def figure(value: float, error: float | None = None) -> str:
     """A number with the digits that its uncertainty leaves meaningful.
 
     Args:
         value: any finite number.
         error: its standard error, or another measure of its uncertainty. None or 0 without an error bar: then whole
             numbers are whole, and others have four significant digits.
-        threshold: what the value is compared with: it has as many digits as keep it on its side.
     """
     if error is not None and error > 0:
         if max(abs(value), error) < _TINY or max(abs(value), error) >= _HUGE:
             return f"{value:.3g}"
         shown = f"{value:,.{decimals_for(error)}f}"
         return shown[1:] if shown.startswith("-") and not shown.strip("-0.,") else shown  # no minus zero
-    for digits in range(_DIGITS, _ALL_DIGITS):
-        shown = _with_digits(value, digits)
-        if threshold is None or _sides(float(shown.replace(",", "")), threshold) == _sides(value, threshold):
-            return shown
-    return _with_digits(value, _ALL_DIGITS)
+    return next(ever_longer(value))
 
 
-def value_text(value: Any, plus_minus: str = "±") -> str:
-    """Return a result as text, with its standard error if that is known; empty for None."""
-    if isinstance(value, Estimate):
-        if not value.stderr:  # an error of 0 says that it is not known, or that there is none
-            return figure(value.value, uncertainty(value))
-        return f"{figure(value.value, value.stderr)} {plus_minus} {figure(value.stderr, value.stderr)}"
-    return "" if value is None else figure(value)
-
-
-def interval_text(value: Any) -> str:
-    """The 95 % interval of a result; empty if it has none."""
-    if not isinstance(value, Estimate):
-        return ""
-    return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
+def ever_longer(value: float) -> Iterator[str]:
+    """A number with four significant digits, then with more and more, until it has all."""
+    return (_with_digits(value, digits) for digits in range(_DIGITS, _ALL_DIGITS + 1))
 
 
 def between(ends: tuple[float, float] | None, uncertainty: float) -> str:
     """The ends of an interval; empty for None."""
     return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
-
-
-def uncertainty(value: Estimate) -> float:
-    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
-    return value.stderr or width(value.interval)
 
 
 def width(ends: tuple[float, float] | None) -> float:
@@ -107,11 +83,6 @@ def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> 
         return ""
     at_least, at_most = ("≥", "≤") if symbols else (">=", "<=")
     return f"{at_least if higher_is_better else at_most} {exact(threshold)}"
-
-
-def _sides(value: float, threshold: float) -> list[bool]:
-    """Whether a value passes a threshold, in either direction."""
-    return [reaches(value, threshold, higher_is_better=up) for up in (True, False)]
 
 
 def _with_digits(value: float, digits: int) -> str:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.estimates import reaches
-from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, p_phrase, p_text, size
+from modelgauge.data.estimates import figure_beside, reaches
+from modelgauge.wording.figures import decimals_for, duration, exact, figure, limit, p_phrase, p_text, size
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_number_without_an_error_has_four_digits(value, shown):
     ],
 )
 def test_no_number_is_rounded_across_the_threshold_beside_it(value, threshold, shown, limited):
-    assert figure(value, threshold=threshold) == shown
+    assert figure_beside(value, threshold) == shown
     assert limit(threshold, higher_is_better=True, symbols=True) == limited
 
 
@@ -109,7 +109,7 @@ def test_an_exact_number_lacks_the_noise_of_floats_alone(value, shown):
 def test_what_is_shown_passes_where_the_value_does(near, numerator, denominator):
     threshold = numerator / denominator
     for value in (near, threshold, threshold + near * 1e-9, threshold - 1.5e-9):
-        shown = float(figure(value, threshold=threshold).replace(",", ""))
+        shown = float(figure_beside(value, threshold).replace(",", ""))
         for up in (True, False):
             passes = reaches(value, threshold, higher_is_better=up)
             assert reaches(shown, threshold, higher_is_better=up) == passes
