@@ -10,10 +10,12 @@ import pytest
 HEAVY = (
     "aiohttp",
     "anthropic",
+    "attr",
     "backports.zstd",
     "diskcache",
     "httpx",
     "jinja2",
+    "jsonlines",
     "numpy",
     "openai",
     "pydantic",

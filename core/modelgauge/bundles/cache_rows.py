@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, RowCounts
 from modelgauge.cache.base import ResponseCache, in_groups
@@ -15,6 +15,7 @@ from modelgauge.cache.opening import readable_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import BundleError
+from modelgauge.files.json_lines import json_lines_writer, read_json_lines
 from modelgauge.files.regular import opened
 
 CachePlace: TypeAlias = tuple[str | None, Path]
@@ -42,7 +43,8 @@ def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], reda
     """
     kept = missing = secret = 0
     done: set[str] = set()
-    with file.open("w", encoding="ascii", newline="\n") as lines:
+    with file.open("wb") as lines:
+        writer = json_lines_writer(lines, json.dumps)
         for places, own in keys.items():
             for key, entry in _entries(places, sorted(own - done)):
                 if entry is None:
@@ -54,8 +56,7 @@ def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], reda
                     secret += 1
                     continue
                 kept += 1
-                row = {"key": key, "parts": entry.key.parts, "response": entry.response}
-                lines.write(f"{json.dumps(row)}\n")
+                writer.write({"key": key, "parts": entry.key.parts, "response": entry.response})
     return RowCounts(kept=kept, missing=missing, secret=secret)
 
 
@@ -78,14 +79,14 @@ def fill(cache: ResponseCache, file: Path) -> None:
         BundleError: a line is no row, or its key is not that of what it was made of; the message names the line.
         CacheError: the disk refuses.
     """
-    with opened(file) as lines:
-        for group in in_groups(enumerate(iter(lambda: lines.readline(_LONGEST), b""), start=1)):
-            cache.put_many([_entry(line, f"{ROWS}, line {number}") for number, line in group])
+    with opened(file) as opened_file:
+        lines = iter(lambda: opened_file.readline(_LONGEST), b"")
+        for group in in_groups(read_json_lines(lines, ROWS)):
+            cache.put_many([_entry(row, where) for where, row in group])
 
 
-def _entry(line: bytes, where: str) -> Entry:
+def _entry(row: Any, where: str) -> Entry:
     try:
-        row = json.loads(line)
         digest, parts, response = row["key"], row["parts"], row["response"]
         json.loads(response)
         proves_itself = hashlib.sha256(parts.encode("ascii")).hexdigest() == digest

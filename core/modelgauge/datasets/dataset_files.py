@@ -1,5 +1,6 @@
 """The files that data sets are kept in: their types by name, how they are written, and where they are found."""
 
+import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from modelgauge.datasets.fields import ALIASES, CUSTOM, FIELDS, as_arguments
 from modelgauge.datasets.rows import MARK
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.formulas import ESCAPED, is_formula, with_escapes
+from modelgauge.files.json_lines import dumps_exactly, json_lines_writer
 from modelgauge.files.regular import path_of, real_path
 from modelgauge.files.tables import Table, csv_text, read_table
 from modelgauge.files.whole import replacing
@@ -184,7 +186,9 @@ def file_text(kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False
         return csv_text(records if raw else with_escapes(records))
     if kind == "json":
         return json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    text = io.StringIO()
+    json_lines_writer(text).write_all(rows)
+    return text.getvalue()
 
 
 def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
@@ -215,4 +219,4 @@ def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return value if isinstance(value, str) else dumps_exactly(value)

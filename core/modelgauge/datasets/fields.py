@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.options import is_number
 from modelgauge.errors import InputFileError, InvalidOptionError
-from modelgauge.files.tables import DECODER, OtherContentError, Table, why_no_json
+from modelgauge.files.json_lines import DECODER, why_no_json
+from modelgauge.files.tables import OtherContentError, Table
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import closest, did_you_mean
 

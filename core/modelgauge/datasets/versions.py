@@ -19,7 +19,8 @@ from modelgauge.datasets.dataset_files import file_text
 from modelgauge.dependencies.safety import unsafe_part
 from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordError, UnknownNameError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.json_lines import read_json_lines
+from modelgauge.files.regular import bytes_of, opened
 from modelgauge.files.whole import append_line, creating, turn
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
@@ -157,7 +158,10 @@ class VersionsFolder:
         version = self.version(alias, number)
         path = self.path(alias, version.number)
         try:
-            rows = [json.loads(line) for line in bytes_of(path).splitlines()]
+            with opened(path, links=True) as file:
+                rows = [row for _, row in read_json_lines(file, str(path))]
+            for error in (row for row in rows if isinstance(row, ValueError)):
+                raise error
         except (OSError, ValueError) as error:
             raise RecordError(f"{path} cannot be read: {error}.", fix="Restore it from a backup.") from None
         if len(rows) != version.rows:

@@ -8,6 +8,8 @@ import codecs
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -135,8 +137,9 @@ def path_of(file_path: str | PathLike[str]) -> Path:
         ) from None
 
 
-def bytes_of_file(path: str | PathLike[str]) -> bytes:
-    """The bytes of a regular file that a user names.
+@contextmanager
+def opened_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a regular file that a user names, for as long as the block runs.
 
     Raises:
         InputFileError: it cannot be read.
@@ -144,12 +147,25 @@ def bytes_of_file(path: str | PathLike[str]) -> bytes:
     """
     named = path_of(path)
     try:
-        return bytes_of(named)
+        file = opened(named, links=True)
     except (OSError, ValueError) as error:  # a ValueError for a NUL in the path
-        why = getattr(error, "strerror", None) or str(error)
-        raise InputFileError(
-            f"{path} cannot be read: {why}.", fix="Give the path of a file that is there."
-        ) from error
+        raise _unreadable(path, error) from error
+    with file:
+        try:
+            yield file
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+def bytes_of_file(path: str | PathLike[str]) -> bytes:
+    """Return the bytes of a regular file that a user names; see `opened_file`."""
+    with opened_file(path) as file:
+        return file.read()
+
+
+def _unreadable(path: str | PathLike[str], error: OSError | ValueError) -> InputFileError:
+    why = getattr(error, "strerror", None) or str(error)
+    return InputFileError(f"{path} cannot be read: {why}.", fix="Give the path of a file that is there.")
 
 
 _BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16

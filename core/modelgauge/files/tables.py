@@ -5,19 +5,19 @@ A file's bytes become a text, the text becomes rows. What the columns mean is fo
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.formulas import ESCAPED, without_escapes
+from modelgauge.files.json_lines import DECODER, read_json_lines, text_lines, why_no_json
 from modelgauge.files.plain_values import plain_value
-from modelgauge.files.regular import bytes_of_file, text_of
+from modelgauge.files.regular import opened_file, text_of
 from modelgauge.wording.phrases import beginning, counted, first_few
 
 
@@ -99,7 +99,8 @@ def read_table(
     path: str | PathLike[str], kind: str, *, encoding: str = "utf-8", delimiter: str = ","
 ) -> Table:
     """Read a file; see `table_of_bytes`."""
-    return table_of_bytes(bytes_of_file(path), str(path), kind, encoding=encoding, delimiter=delimiter)
+    with opened_file(path) as file:
+        return _read_table(file, str(path), kind, encoding=encoding, delimiter=delimiter)
 
 
 def table_of_bytes(
@@ -120,15 +121,23 @@ def table_of_bytes(
         InputFileError: it cannot be read as what it should be; the message names file and line.
         InvalidOptionError: the delimiter is not a single character that can separate cells, or the encoding no text.
     """
+    return _read_table(io.BytesIO(data), source, kind, encoding=encoding, delimiter=delimiter)
+
+
+def _read_table(file: IO[bytes], source: str, kind: str, *, encoding: str, delimiter: str) -> Table:
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidOptionError(
             f"delimiter={delimiter!r} cannot separate cells.", fix="Use one character: ',', ';' or '\\t'."
         )
-    text = text_of(data, source, encoding, may_hold_nul=kind == "csv")
-    if kind == "csv":
-        return _csv_table(source, text, delimiter)
-    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the texts in JSON hold none as it is
-    return _table_of(source, (_json_list if kind == "json" else _json_lines)(source, text), Path(source).stem)
+    if kind == "jsonl":
+        values = _json_lines(source, text_lines(file, source, encoding))
+    else:
+        text = text_of(file.read(), source, encoding, may_hold_nul=kind == "csv")
+        if kind == "csv":
+            return _csv_table(source, text, delimiter)
+        text = text.replace("\r\n", "\n").replace("\r", "\n")  # the texts in JSON hold none as it is
+        values = _json_list(source, text)
+    return _table_of(source, values, Path(source).stem)
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -242,37 +251,16 @@ def _csv_cell(cell: str | None) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {name!r} is there twice")
-    return made
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=_object_of)
-"""JSON in which no key is there twice."""
-
-
-def why_no_json(error: Exception) -> str:
-    """The message of a ValueError or RecursionError of `DECODER`, without the place."""
-    if isinstance(error, RecursionError):
-        return "it is nested too deep"
-    return error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
-
-
 _ONE_A_LINE = "Write one whole object a line; a list of objects is named .json, and for the JSON methods."
 
 
-def _json_lines(source: str, text: str) -> Iterator[tuple[str, Any]]:
+def _json_lines(source: str, lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The place and the value of each line; for a line that is no JSON value, its error."""
-    for number, line in enumerate(text.split("\n"), 1):  # JSON may hold the other characters that end lines
-        place = f"{source}, line {number}"
-        try:
-            if line.strip():
-                yield place, DECODER.decode(line)
-        except (ValueError, RecursionError) as error:
-            yield place, InputFileError(f"{place}: this is not JSON: {why_no_json(error)}.", fix=_ONE_A_LINE)
+    for place, value in read_json_lines(lines, source):
+        if isinstance(value, ValueError):
+            yield place, InputFileError(f"{place}: this is not JSON: {value}.", fix=_ONE_A_LINE)
+        else:
+            yield place, value
 
 
 def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
 from modelgauge.data.tables.run_tables import Kind, RecordTable, Row, as_text
 from modelgauge.files.formulas import escaped
+from modelgauge.files.json_lines import json_lines_writer
 from modelgauge.files.tables import csv_text
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -107,7 +108,8 @@ def _csv(path: Path, table: RecordTable, *, raw: bool, for_spreadsheets: bool) -
 def _jsonl(path: Path, table: RecordTable) -> Iterator[Write]:
     head = table.head
     with path.open("wb") as file:
-        yield lambda row: file.write(to_json(dict(zip(head, row, strict=True))) + b"\n")
+        writer = json_lines_writer(file, to_json)
+        yield lambda row: writer.write(dict(zip(head, row, strict=True)))
 
 
 @contextmanager

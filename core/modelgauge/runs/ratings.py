@@ -3,7 +3,6 @@
 The file is read each time, since other processes append to it.
 """
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.files.json_lines import read_json_lines
 from modelgauge.files.whole import append_line
 
 RATINGS = "ratings"
@@ -111,13 +111,14 @@ class RatingsFile:
 
     def _lines(self) -> list[Rating | Undo]:
         unknown = UnknownFields()
-        lines = enumerate(whole_lines(self.path), start=1)
-        return [_read(line, f"{self.path}, line {number}", unknown) for number, line in lines]
+        lines = read_json_lines(whole_lines(self.path), str(self.path))
+        return [_read(value, where, unknown) for where, value in lines]
 
 
-def _read(line: bytes, where: str, unknown: UnknownFields) -> Rating | Undo:
+def _read(data: Any, where: str, unknown: UnknownFields) -> Rating | Undo:
     try:
-        data: Any = json.loads(line)
+        if isinstance(data, ValueError):
+            raise data
         kind = Undo if isinstance(data, dict) and data.get("kind") == "undo" else Rating
         return kind.load(data, unknown)
     except InvalidDataError as error:
