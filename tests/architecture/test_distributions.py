@@ -81,7 +81,8 @@ def test_a_page_imports_what_its_readers_have(page: Path) -> None:
     blocks = re.findall(
         r"^```python([^\n]*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    files = {found[1] for title, _ in blocks if (found := re.search(r'title="([\w]+)', title))}
+    written = [found[1] for title, _ in blocks if (found := re.search(r'title="([^"]+)', title))]
+    files = {part.removesuffix(".py") for file in written for part in file.split("/")}
     imported = {package for _, source in blocks for package in imported_packages(source)}
     lacking = imported - files - packages_required(ROOT) - {"pytest"}
     assert {name for name in lacking if not name.startswith("modelgauge")} == set()

@@ -56,6 +56,7 @@ COMMANDS = {
             "plugins": ("plugins:plugins", "List the plugins and their problems."),
         },
         "Maintain": {
+            "new": ("new:new", "Write a package with a plugin of your own, to begin from."),
             "cache": ("cache:cache", "Look at the cache of responses, check it, or clear it."),
             "dependencies": ("dependencies:dependencies", "List, fetch or add the data that tests need."),
             "completion": (
