@@ -60,7 +60,7 @@ def check_plugin(
         local: local plugins to load in addition to installed plugins; `name` may be one of them.
         examples: names to check, for providers (`acme/small-model`) and for uids that need options.
         call: ask SUTs and annotators for real, which may cost money: a brief prompt for each, and the
-            annotators of tests.
+            annotators of tests. A provider is asked only for the models that `examples` name.
         data_dir: where fetched data is; what the settings say when None. Nothing is fetched.
 
     Raises:

@@ -358,6 +358,15 @@ def test_what_was_answered_for_real_is_told(checked):
     assert "'Yes'" in checked.only("sound", "calls", Status.ok).message
 
 
+def test_provider_is_asked_for_named_models_only(checked, check_source, monkeypatch):
+    skipped = checked.only("house/example-model", "calls", Status.not_applicable).message
+    assert skipped == "the provider is asked for a model that you name: --example house/MODEL"
+    monkeypatch.setenv("KIT_API_KEY", "the-real-key-of-the-environment")
+    beside = {"undefined_capability.py": UNDEFINED}
+    named = check_source(SOURCE, beside=beside, examples=["house/small"], call=True)
+    assert "'Yes'" in named.only("house/small", "calls", Status.ok).message
+
+
 def test_a_key_in_every_request_is_named_once(checked):
     assert "no answer can be kept" in checked.only("key_in_request", "secrets").message
 

@@ -111,7 +111,10 @@ def _as_json(found: Plugins) -> dict[str, Any]:
     help="Check this name of the plugin: PROVIDER/MODEL, or a UID?key=value that needs options; repeatable.",
 )
 @click.option(
-    "--call", is_flag=True, help="Ask SUTs and annotators for real: brief prompts, which may cost money."
+    "--call",
+    is_flag=True,
+    help="Ask SUTs and annotators for real: brief prompts, which may cost money. A provider is asked only for models"
+    " that --example names.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show problems and warnings only, and the counts.")
 @data_dir_option
