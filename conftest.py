@@ -4,6 +4,7 @@ Any other test that is written in the checkout runs as it would elsewhere.
 """
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     """Load the settings. This hook comes first, before pytest reads options and the conftest.py files of folders."""
     config = pluginmanager.get_plugin("pytestconfig")
     if config is not None and _runs_repository_tests(config):
+        if find_spec("hypothesis") is None:
+            raise pytest.UsageError("These tests need the tools of development: uv run --group dev pytest")
         sys.path.insert(0, str(ROOT / "tests" / "settings"))
         pluginmanager.import_plugin("repository_settings")
 

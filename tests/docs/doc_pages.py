@@ -40,7 +40,15 @@ from pathlib import Path
 import children
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SET_UP = ("pip install uv", "pip install .", "uv sync", "uv run pytest", "bash .ci/run")
+SET_UP = (
+    "pip install uv",
+    "pip install .",
+    "uv sync",
+    "uv sync --group dev",
+    "uv sync --group plugins",
+    "uv run --group dev pytest",
+    "bash .ci/run",
+)
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$", re.DOTALL | re.MULTILINE

@@ -95,7 +95,7 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     first = next(block for block in blocks_of(REPOSITORY / "README.md") if block.language == "sh")
     assert first.text.splitlines() == [
         "pip install uv && uv run modelgauge run-test --sut demo_yes_no --test demo_01",
-        "uv run pytest",
+        "uv run --group dev pytest",
     ]
 
 

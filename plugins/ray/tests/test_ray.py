@@ -19,7 +19,7 @@ _ROUNDS = int(os.environ.get("TESTS_RAY_ROUNDS", "1"))  # of three kills each
 _PATIENCE = 180.0  # seconds, for a slow machine: a cluster takes 12 on an idle one
 
 pytestmark = pytest.mark.skipif(
-    find_spec("ray") is None, reason="Ray is not installed (uv sync --group ray)."
+    find_spec("ray") is None, reason="Ray is not installed (uv sync --group dev --group ray)."
 )
 
 
