@@ -7,7 +7,7 @@ data sets is in `differences.py`, and how one is run in `dataset_test.py`.
 import hashlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,32 +24,29 @@ from modelgauge.datasets.dataset_files import (
     csv_rows,
     file_type_of,
     path_to_save,
+    read_source,
     write_rows,
 )
-from modelgauge.datasets.fields import chosen_columns, names_columns
+from modelgauge.datasets.fields import NamedColumns, names_columns
 from modelgauge.datasets.rows import (
     MARK,
     AnyGolden,
     AnyTestCase,
     Reading,
     checked_row,
-    holds_test_cases,
     read_goldens,
+    read_members,
     read_test_cases,
     row_of,
     rows_of,
 )
 from modelgauge.datasets.versioned import Versioned
 from modelgauge.errors import UsageError
-from modelgauge.files.tables import Table, read_table, table_of_rows
+from modelgauge.files.tables import Table
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import IN_DATA_SETS
 from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import counted
-
-# As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
-# lists are lists, they write | for both, and a ; is one of a sentence.
-_BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
 
 
 @explains_arguments
@@ -200,11 +197,9 @@ class EvaluationDataset(Versioned):
         Raises:
             InputFileError: the name ends in something else, or the file cannot be read.
         """
-        table, given = _read(file_path, file_type_of(file_path), **columns)
         dataset = cls(name=name)
-        dataset._add_goldens(table, given, lenient=False)
-        if holds_test_cases(table):
-            dataset._add_test_cases(table, given, lenient=False)
+        for reading in read_members(*read_source(file_path, file_type_of(file_path), columns)):
+            dataset._accept(reading)
         return dataset
 
     @names_columns("csv")
@@ -236,7 +231,7 @@ class EvaluationDataset(Versioned):
                 column.
             TypeError: the data set is multi-turn and the file single-turn, or the other way round.
         """
-        self._add_goldens(*_read(file_path, "csv", input_col_name=input_col_name, **columns))
+        self._read(read_goldens, file_path, "csv", input_col_name=input_col_name, **columns)
 
     @names_columns("json")
     def add_goldens_from_json_file(
@@ -248,14 +243,14 @@ class EvaluationDataset(Versioned):
         contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one text. Unknown
         fields of turns and tools are skipped, with one warning for the file.
         """
-        self._add_goldens(*_read(file_path, "json", input_key_name=input_key_name, **columns))
+        self._read(read_goldens, file_path, "json", input_key_name=input_key_name, **columns)
 
     @names_columns("json")
     def add_goldens_from_jsonl_file(
         self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each line of a file with one JSON object a line; else as from JSON files."""
-        self._add_goldens(*_read(file_path, "jsonl", input_key_name=input_key_name, **columns))
+        self._read(read_goldens, file_path, "jsonl", input_key_name=input_key_name, **columns)
 
     @names_columns("rows")
     def add_goldens_from_hf_dataset(
@@ -273,7 +268,7 @@ class EvaluationDataset(Versioned):
         Raises:
             InputFileError: a row cannot be read, or a column is not there.
         """
-        self._add_goldens(table_of_rows(dataset), {"input_col_name": input_col_name, **columns})
+        self._read(read_goldens, dataset, "rows", input_col_name=input_col_name, **columns)
 
     @names_columns("csv")
     def add_test_cases_from_csv_file(
@@ -284,45 +279,44 @@ class EvaluationDataset(Versioned):
         The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, one text with
         all of them is split at |, as for goldens.
         """
-        self._add_test_cases(*_read(file_path, "csv", input_col_name=input_col_name, **columns))
+        self._read(read_test_cases, file_path, "csv", input_col_name=input_col_name, **columns)
 
     @names_columns("json")
     def add_test_cases_from_json_file(
         self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each object of a JSON file that holds a list of them."""
-        self._add_test_cases(*_read(file_path, "json", input_key_name=input_key_name, **columns))
+        self._read(read_test_cases, file_path, "json", input_key_name=input_key_name, **columns)
 
     @names_columns("json")
     def add_test_cases_from_jsonl_file(
         self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each line of a file with one JSON object a line."""
-        self._add_test_cases(*_read(file_path, "jsonl", input_key_name=input_key_name, **columns))
+        self._read(read_test_cases, file_path, "jsonl", input_key_name=input_key_name, **columns)
 
     @names_columns("rows")
     def add_test_cases_from_hf_dataset(
         self, dataset: Any, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each row of a Hugging Face dataset, or of any iterable of dicts."""
-        self._add_test_cases(table_of_rows(dataset), {"input_col_name": input_col_name, **columns})
+        self._read(read_test_cases, dataset, "rows", input_col_name=input_col_name, **columns)
 
-    def _add_goldens(self, table: Table, given: Mapping[str, Any], *, lenient: bool = True) -> None:
-        chosen = chosen_columns(given)._replace(is_lenient=lenient)
-        self._accept(read_goldens(table, chosen), table, self._goldens)
+    def _read(
+        self, read: Callable[[Table, NamedColumns], Reading], source: Any, kind: str, /, **given: Any
+    ) -> None:
+        """Add the members that a function reads of a source; see `read_source`. Named columns may be missing."""
+        table, chosen = read_source(source, kind, given)
+        self._accept(read(table, chosen._replace(is_lenient=True)))
 
-    def _add_test_cases(self, table: Table, given: Mapping[str, Any], *, lenient: bool = True) -> None:
-        between = _BETWEEN_CONTEXTS if table.cells_are_text else None
-        chosen = chosen_columns(given, between)._replace(is_lenient=lenient)
-        self._accept(read_test_cases(table, chosen), table, self._test_cases)
-
-    def _accept(self, reading: Reading, table: Table, into: CheckedList) -> None:
+    def _accept(self, reading: Reading) -> None:
         if reading.problems:
-            raise reading.error(is_file=table.is_file)
-        into.extend(reading.members)
-        self.name = self.name or table.name
+            raise reading.error()
+        of_goldens = issubclass(reading.kind, Golden | ConversationalGolden)
+        (self._goldens if of_goldens else self._test_cases).extend(reading.members)
+        self.name = self.name or reading.table.name
         for doubt in reading.doubts:
-            warnings.warn(f"{table.source}: {doubt}.", stacklevel=_levels_to_caller())
+            warnings.warn(f"{reading.table.source}: {doubt}.", stacklevel=_levels_to_caller())
 
     # --- to files -------------------------------------------------------------------------------------------
 
@@ -367,14 +361,6 @@ class EvaluationDataset(Versioned):
             )
         write_rows(path, file_type, rows, raw=raw)
         return path
-
-
-def _read(path: FilePath, kind: str, /, **given: Any) -> tuple[Table, dict[str, Any]]:
-    """The rows of a file, and the arguments of a method that name columns."""
-    written = {"encoding": given.pop("encoding_type", "utf-8")}
-    if kind == "csv":
-        written["delimiter"] = given.pop("delimiter", ",")
-    return read_table(path, kind, **written), given
 
 
 def reference_to(dataset: EvaluationDataset) -> DatasetReference:

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from modelgauge.config.options import TEXT, one_of
 from modelgauge.config.settings import Settings
-from modelgauge.datasets.fields import ALIASES, CUSTOM, FIELDS, as_arguments
+from modelgauge.datasets.fields import ALIASES, CUSTOM, FIELDS, NamedColumns, as_arguments, chosen_columns
 from modelgauge.datasets.rows import MARK
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.formulas import ESCAPED, is_formula, with_escapes
 from modelgauge.files.json_lines import dumps_exactly, json_lines_writer
 from modelgauge.files.regular import path_of, real_path
-from modelgauge.files.tables import Table, csv_text, read_table
+from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
 from modelgauge.files.whole import replacing
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -43,6 +43,28 @@ def file_type_of(path: FilePath) -> str:
     return ending
 
 
+def read_source(source: Any, kind: str, given: Mapping[str, Any]) -> tuple[Table, NamedColumns]:
+    """Read the rows of a source, and find out which columns the caller named.
+
+    Args:
+        source: the path of a file; for rows, a Hugging Face dataset or any iterable of mappings.
+        kind: csv, json, jsonl or rows.
+        given: the arguments of a method that reads, by name: `encoding_type`, `delimiter`, and those of
+            `chosen_columns`.
+
+    Raises:
+        InputFileError: the source cannot be read.
+        InvalidOptionError: there is no such argument, or its value does not fit.
+    """
+    named = dict(given)
+    if kind == "rows":
+        return table_of_rows(source), chosen_columns(named)
+    written = {"encoding": named.pop("encoding_type", "utf-8")}
+    if kind == "csv":
+        written["delimiter"] = named.pop("delimiter", ",")
+    return read_table(source, kind, **written), chosen_columns(named)
+
+
 class FileForm(NamedTuple):
     """How a file is written, where it differs from the files that `save_as` writes.
 
@@ -56,15 +78,9 @@ class FileForm(NamedTuple):
     delimiter: str | None = None
     encoding: str | None = None
 
-    def table(self, file: FilePath) -> Table:
-        """Read the rows of a file of this form.
-
-        Raises:
-            InputFileError: it cannot be read.
-            InvalidOptionError: nothing can be delimited so.
-        """
-        encoding, delimiter = self.encoding or "utf-8", self.delimiter or ","
-        return read_table(file, file_type_of(file), encoding=encoding, delimiter=delimiter)
+    def read(self, file: FilePath) -> tuple[Table, NamedColumns]:
+        """Read the rows of a file of this form; see `read_source`."""
+        return read_source(file, file_type_of(file), self.arguments(file))
 
     def arguments(self, file: FilePath) -> dict[str, Any]:
         """The arguments of `EvaluationDataset.from_file` for this form; cells are only separated in CSV files.

@@ -211,12 +211,11 @@ class NamedColumns(NamedTuple):
 _ARGUMENT = re.compile(r"(\w+?)_(?:(?:col|key|field)_name|(col_delimiter))")
 
 
-def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> NamedColumns:
+def chosen_columns(given: Mapping[str, Any]) -> NamedColumns:
     """Take the arguments of a method apart; None counts as not given.
 
     Args:
         given: by name: FIELD_col_name, FIELD_key_name or FIELD_field_name, and FIELD_col_delimiter.
-        delimiters: of fields whose default is not the usual delimiter.
 
     Raises:
         InvalidOptionError: there is no such argument, it is not a text, or two name different columns for a field.
@@ -225,7 +224,6 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
     delimited: set[str] = set()
     between = {field: kind.delimiter for field, kind in FIELDS.items() if kind.delimiter}
     known = {*between}
-    between |= delimiters or {}
     for name, value in given.items():
         match = _ARGUMENT.fullmatch(name)
         field = ALIASES.get(match[1], match[1]) if match else ""

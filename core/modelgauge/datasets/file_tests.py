@@ -106,7 +106,8 @@ def inherited(
     """
     if not columns:
         return {}, {}
-    there = set(form.table(file).columns)
+    table, _ = form.read(file)
+    there = set(table.columns)
     kept = {field: column for field, column in columns.items() if column in there}
     rest = {field: column for field, column in columns.items() if column not in there}
     return kept, {field: column for field, column in rest.items() if there.isdisjoint(names_of(field))}

@@ -55,6 +55,22 @@ def holds_test_cases(table: Table) -> bool:
     return any(row.values.get(MARK) == TEST_CASE for row in table.rows)
 
 
+# As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
+# lists are lists, they write | for both, and a ; is one of a sentence.
+_BETWEEN_CONTEXTS_OF_CASES = {"context": ";", "retrieval_context": ";"}
+
+
+def read_members(table: Table, chosen: NamedColumns) -> Iterator["Reading"]:
+    """Read the goldens of a table, then the test cases among them, if any are marked.
+
+    Raises:
+        InputFileError, InvalidOptionError: a column is missing, or does not fit.
+    """
+    yield read_goldens(table, chosen)
+    if holds_test_cases(table):
+        yield read_test_cases(table, chosen)
+
+
 def _of_kind(table: Table, *, test_cases: bool) -> Table:
     """A table with the rows of one kind, where goldens and test cases are mixed; any other table unchanged."""
     if not holds_test_cases(table):
@@ -96,6 +112,9 @@ def read_test_cases(table: Table, chosen: NamedColumns) -> "Reading":
     """
     conversation = is_conversation(table, chosen.columns)
     table = _of_kind(table, test_cases=True)
+    if table.cells_are_text:
+        named = {field: chosen.delimiters[field] for field in chosen.delimited}
+        chosen = chosen._replace(delimiters={**chosen.delimiters, **_BETWEEN_CONTEXTS_OF_CASES, **named})
     return _read(table, chosen, ConversationalTestCase if conversation else LLMTestCase)
 
 
@@ -157,6 +176,8 @@ class Reading:
     """The golden or test case of each row, and all that is wrong with those of which none can be made.
 
     Attributes:
+        table: the rows.
+        kind: the class of the members.
         members: of the rows that could be read, in order.
         problems: all that is wrong with the others, in order.
         unread: how many others there are.
@@ -166,7 +187,7 @@ class Reading:
     def __init__(
         self, table: Table, columns: Mapping[str, str], chosen: NamedColumns, kind: type[Member]
     ) -> None:
-        self._table, self._columns, self._chosen, self._kind = table, columns, chosen, kind
+        self.table, self.kind, self._columns, self._chosen = table, kind, columns, chosen
         self.members: list[Any] = []
         self.problems: list[InputFileError] = []
         self.unread = 0
@@ -175,7 +196,7 @@ class Reading:
         self._whole: dict[str, str] = {}
         self._skipped: dict[str, None] = {}
 
-    def error(self, *, is_file: bool = True) -> InputFileError:
+    def error(self) -> InputFileError:
         """One error for all that is wrong: the first in full, and how much more there is."""
         first, others, rows = self.problems[0], len(self.problems) - 1, self.unread - 1
         if not others:
@@ -185,7 +206,7 @@ class Reading:
             if rows
             else f"This row has {counted(others, 'more problem')}."
         )
-        listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
+        listed = " `modelgauge datasets validate FILE` lists them all." if self.table.is_file else ""
         return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
 
     def found_doubts(self) -> Iterator[str]:
@@ -213,7 +234,7 @@ class Reading:
 
     def _problem(self, row: SourceRow, column: str | None, problem: str, fix: str) -> InputFileError:
         where = row.place if column is None else f"{row.place}, column {column!r}"
-        return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
+        return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self.table.columns_are()}".lstrip())
 
     def _member_of(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
         data: dict[str, Any] = {}
@@ -228,15 +249,15 @@ class Reading:
                 refused.append((column, f"{_short(value)} is not {error}", FIELDS[field].fix))
             else:
                 data |= {} if made is None else {field: made}
-        needed = [field for field in _NEEDED[self._kind] if field in self._columns]
+        needed = [field for field in _NEEDED[self.kind] if field in self._columns]
         unfit = [column for column, *_ in refused]
         if not any(field in data or self._columns[field] in unfit for field in needed):
             refused.append(self._nothing(row, self._columns[needed[0]]))
         refused += self._add_custom(data, row)
-        if self._kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
+        if self.kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
             data["metadata"] = data.pop("additional_metadata")
         try:
-            return self._kind.model_validate(data)
+            return self.kind.model_validate(data)
         except InvalidDataError as error:  # of a test case among the turns
             refused.append((self._columns.get("turns"), error.problem.rstrip("."), ""))
             return None
@@ -248,25 +269,25 @@ class Reading:
         skipped = [line["loc"] for line in lines if line["input"] is not None]
         names = (".".join(part for part in loc if isinstance(part, str)) for loc in skipped)
         self._skipped |= dict.fromkeys(names)
-        return self._kind.model_validate(data, extra="ignore")
+        return self.kind.model_validate(data, extra="ignore")
 
     def _value(self, field: str, column: str, value: Any) -> Any:
-        is_cell = self._table.cells_are_text
+        is_cell = self.table.cells_are_text
         # Rows of other sources than files have types, so that a text is one, and no list.
-        delimiter = self._chosen.delimiters.get(field, "") if self._table.is_file else ""
+        delimiter = self._chosen.delimiters.get(field, "") if self.table.is_file else ""
         if is_joined(field, value, delimiter):
             self._note_split(field, column, value, delimiter)
         return value_of(field, value, delimiter, is_cell=is_cell)
 
     def _way_to_say(self, column: str, delimiter: str) -> str:
         fields = [
-            field for field, name in self._columns.items() if name == column and self._table.cells_are_text
+            field for field, name in self._columns.items() if name == column and self.table.cells_are_text
         ]
         return "".join(f"; if all are lists, pass {field}_col_delimiter={delimiter!r}" for field in fields)
 
     def _nan_in(self, value: Any) -> str | None:
         """Describe where a value of a JSON file has NaN, which Python reads although JSON has no such number."""
-        if not self._table.is_file or self._table.cells_are_text or type(value) not in (float, list, dict):
+        if not self.table.is_file or self.table.cells_are_text or type(value) not in (float, list, dict):
             return None
         found = [part for part in inexact_parts(value) if part.endswith("is nan")]
         return f"{found[0]}, which JSON cannot hold" if found else None
@@ -275,7 +296,7 @@ class Reading:
         """Note a warning about a text with a delimiter: split unasked, or not split although the caller asked."""
         is_named, split = field in self._chosen.delimited, is_split(field, text, delimiter)
         holds_texts = field in ("context", "retrieval_context")  # the other fields are lists of names
-        if split and not is_named and (holds_texts or not self._table.cells_are_text):
+        if split and not is_named and (holds_texts or not self.table.cells_are_text):
             self._split[column] = delimiter
         elif is_named and not split and not is_list_meant(text):
             self._whole[column] = delimiter
@@ -323,8 +344,8 @@ class Reading:
             if first["type"] == "string_type" and len(first["loc"]) == 1:
                 problem, fix = f"{_short(first['input'])} is not a text{self._make_text(first['input'])}", ""
             else:
-                explained = explain_lines(found, self._kind)
-                problem = explained.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
+                explained = explain_lines(found, self.kind)
+                problem = explained.problem.removeprefix(f"{self.kind.__name__}: ").rstrip(".")
                 # Turns and tools have fields of their own.
                 own = name in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
                 fix = explained.fix if own else FIELDS.get(field, TEXT).fix
@@ -333,7 +354,7 @@ class Reading:
     def _make_text(self, value: Any) -> str:
         if isinstance(value, dict | list):
             return ", which this field must be"
-        return ": put it in quotes" if self._table.is_file else ": make texts of what stands in the column"
+        return ": put it in quotes" if self.table.is_file else ": make texts of what stands in the column"
 
 
 _NULL = "Write null for a value that is missing."
@@ -380,13 +401,13 @@ def members_of(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any
     Raises:
         InputFileError: a row cannot be read.
     """
-    table, chosen = table_of_rows(rows, source), NamedColumns({}, {})
-    readings = [read_goldens(table, chosen)]
-    readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
-    for reading in readings:
+    found: list[list[Any]] = []
+    for reading in read_members(table_of_rows(rows, source), NamedColumns({}, {})):
         if reading.problems:
-            raise reading.error(is_file=False)
-    return readings[0].members, [case for reading in readings[1:] for case in reading.members]
+            raise reading.error()
+        found.append(reading.members)
+    goldens, cases = found if len(found) > 1 else (*found, [])
+    return goldens, cases
 
 
 def checked_row(member: Member) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import pytest
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_files import read_source
+from modelgauge.datasets.rows import read_members
 from modelgauge.errors import InputFileError, InvalidOptionError
 
 
@@ -638,3 +640,13 @@ def test_a_file_of_the_other_kind_is_refused_in_the_words_of_the_data_set(tmp_pa
     dataset = EvaluationDataset([ConversationalGolden("greeting")])
     with pytest.raises(TypeError, match=r"^You cannot add 'Golden' to a multi-turn dataset\.$"):
         dataset.add_goldens_from_csv_file(file)
+
+
+def test_contexts_of_marked_test_cases_are_separated_by_semicolons(tmp_path):
+    file = tmp_path / "both.csv"
+    file.write_text("input,context,modelgauge_member\nq,a|b;c,\nr,a|b;c,test_case\n", encoding="utf-8")
+    goldens, cases = read_members(*read_source(file, "csv", {}))
+    assert [golden.context for golden in goldens.members] == [["a", "b;c"]]
+    assert [case.context for case in cases.members] == [["a|b", "c"]]
+    _, named = read_members(*read_source(file, "csv", {"context_col_delimiter": "|"}))
+    assert [case.context for case in named.members] == [["a", "b;c"]]

@@ -133,15 +133,14 @@ def _inspect(
 def _read(app: App, name: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
     """The goldens of a file, or of a saved data set, all that was read of it, and of which kind they are."""
     from modelgauge.datasets.dataset import EvaluationDataset
-    from modelgauge.datasets.fields import as_arguments, chosen_columns, is_conversation
+    from modelgauge.datasets.fields import is_conversation
     from modelgauge.datasets.file_tests import file_named
-    from modelgauge.datasets.rows import holds_test_cases, read_goldens, read_test_cases
+    from modelgauge.datasets.rows import read_members
 
     path = file_named(name, app.settings.data_dir)
-    table, given = form.table(path), chosen_columns(as_arguments(form.columns))
-    reading = read_goldens(table, given)
-    if holds_test_cases(table):  # of which nothing is shown, but what is wrong
-        cases = read_test_cases(table, given)
+    table, chosen = form.read(path)
+    reading, *marked = read_members(table, chosen)
+    for cases in marked:  # of which nothing is shown, but what is wrong
         reading.problems += cases.problems
         reading.unread += cases.unread
         reading.doubts = list(dict.fromkeys([*reading.doubts, *cases.doubts]))

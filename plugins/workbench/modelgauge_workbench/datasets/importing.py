@@ -11,7 +11,7 @@ from starlette.requests import Request
 from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.dataset_files import file_type_of
 from modelgauge.datasets.fields import NamedColumns, chosen_columns, claimed, is_conversation
-from modelgauge.datasets.rows import MARK, TEST_CASE, holds_test_cases, read_goldens, read_test_cases, row_of
+from modelgauge.datasets.rows import MARK, TEST_CASE, read_goldens, read_members, read_test_cases, row_of
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, table_of_bytes
 from modelgauge.wording.phrases import counted
@@ -50,8 +50,7 @@ def _table_of(data: bytes, name: str, encoding: str) -> Table:
 
 
 def _imported(table: Table, chosen: NamedColumns) -> dict[str, Any]:
-    readings = [read_goldens(table, chosen)]
-    readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
+    readings = [*read_members(table, chosen)]
     problems = [str(problem) for reading in readings for problem in reading.problems]
     more = len(problems) - _MOST_PROBLEMS
     return {
