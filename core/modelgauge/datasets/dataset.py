@@ -1,6 +1,6 @@
 """`EvaluationDataset`: goldens and test cases, read from files, edited, and saved.
 
-How sources become tables is in `files/tables.py`, and what their rows mean in `rows.py`. What differs between two
+How sources become tables is in `files/tables.py`, and what tables hold in `reading.py`. What differs between two
 data sets is in `differences.py`, and how one is run in `dataset_test.py`.
 """
 
@@ -28,18 +28,8 @@ from modelgauge.datasets.dataset_files import (
     write_rows,
 )
 from modelgauge.datasets.fields import NamedColumns, names_columns
-from modelgauge.datasets.rows import (
-    MARK,
-    AnyGolden,
-    AnyTestCase,
-    Reading,
-    checked_row,
-    read_goldens,
-    read_members,
-    read_test_cases,
-    row_of,
-    rows_of,
-)
+from modelgauge.datasets.reading import read_goldens, read_members, read_test_cases
+from modelgauge.datasets.rows import MARK, AnyGolden, AnyTestCase, Reading, checked_row, row_of, rows_of
 from modelgauge.datasets.versioned import Versioned
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table

@@ -14,7 +14,8 @@ from weakref import WeakSet
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
 from modelgauge.config.settings import load_settings
 from modelgauge.datasets.dataset_files import FilePath
-from modelgauge.datasets.rows import members_of, rows_of
+from modelgauge.datasets.reading import members_of
+from modelgauge.datasets.rows import rows_of
 from modelgauge.datasets.versions import Row, Version, VersionsFolder, check_alias, no_version
 from modelgauge.errors import DatasetConflictError, DownloadError, SettingsError, UsageError
 from modelgauge.interfaces.arguments import explains_arguments

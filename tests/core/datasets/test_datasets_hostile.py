@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modelgauge.datasets.fields import chosen_columns
-from modelgauge.datasets.rows import read_goldens
+from modelgauge.datasets.reading import read_goldens
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
 from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.files.tables import read_table

@@ -11,7 +11,7 @@ from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_files import read_source
-from modelgauge.datasets.rows import read_members
+from modelgauge.datasets.reading import read_members
 from modelgauge.errors import InputFileError, InvalidOptionError
 
 

@@ -135,7 +135,7 @@ def _read(app: App, name: Path, form: FileForm) -> tuple[EvaluationDataset, Read
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.fields import is_conversation
     from modelgauge.datasets.file_tests import file_named
-    from modelgauge.datasets.rows import read_members
+    from modelgauge.datasets.reading import read_members
 
     path = file_named(name, app.settings.data_dir)
     table, chosen = form.read(path)

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.dataset_files import file_type_of
 from modelgauge.datasets.fields import NamedColumns, chosen_columns, claimed, is_conversation
-from modelgauge.datasets.rows import MARK, TEST_CASE, read_goldens, read_members, read_test_cases, row_of
+from modelgauge.datasets.reading import read_goldens, read_members, read_test_cases
+from modelgauge.datasets.rows import MARK, TEST_CASE, row_of
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, table_of_bytes
 from modelgauge.wording.phrases import counted

@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.rows import members_of, row_of
+from modelgauge.datasets.reading import members_of
+from modelgauge.datasets.rows import row_of
 from modelgauge.datasets.versions import Version, VersionsFolder
 from modelgauge.errors import (
     DatasetConflictError,
