@@ -1,4 +1,4 @@
-"""The page of the command line, made of what the commands say of themselves; written by `generate.py`."""
+"""The pages of the command line and of run files, made from the commands; written by `generate.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import click
 from docstrings import table
 
 from modelgauge.cli.app import App
+from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.main import cli
-from modelgauge.cli.program import option_groups
+from modelgauge.cli.program import HEADING, option_groups
+from modelgauge.cli.run_file import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,47 @@ Generated from the help of the commands; plugins may add commands of their own.
 | 70 | internal error |
 | 130 | interrupted, by Ctrl-C, SIGTERM or SIGHUP (a closed terminal) |
 """
+
+_RUN_FILE_HEAD = """\
+# Run files
+
+Generated from the options of `run-test`.
+
+`modelgauge run FILE` does what `run-test` does, with options from a TOML file. A key is the name of an option with `_`
+for `-`. A repeatable option can also have its name in Python (`tests`, `suts`, `stop_sequences`). Its value is a list
+or one text, or a table if it consists of pairs such as `LABEL=UID`. Options of the command line replace those of the
+file. An example, `suite.toml`:
+
+```toml title="suite.toml"
+tests = ["gsm8k", "bbh"]
+plugins = ["my_test.py"]
+max_test_items = 200
+temperature = 0
+max_cost = 5
+max_errors = "1%"
+
+# Goldens are a test of their own.
+datasets = ["goldens.csv"]
+metrics = ["exact_match"]
+
+# Fail where it is worse than that run.
+baseline = "main.json"
+fail_if_worse = true
+
+[suts]
+small = "openai/gpt-4o-mini"
+large = "openai/gpt-4o?service_tier=flex"
+
+[thresholds]
+accuracy = 0.5      # of every test that has this result
+gsm8k.accuracy = 0.8
+bbh.accuracy = 0.6  # the mean over the tests of the group
+```
+
+Relative paths of files start at the file's folder. A path in the name of a SUT (`replay/answers.jsonl`) starts at the
+working directory. A threshold for one test replaces a threshold for all tests. Errors in keys and values name the
+line. The manifest of each run holds the text of the file, without secrets (`inputs.run_file` in `run.json`), and all
+its options, so `modelgauge resume` does not read the file again."""
 
 
 def page() -> str:
@@ -66,3 +109,24 @@ def _help_as_markdown(text: str) -> str:
         code = "\n".join(line.removeprefix("  ") for line in lines)
         paragraphs.append(f"{head}\n\n```\n{code}\n```")
     return "\n\n".join(paragraphs) + "\n"
+
+
+def run_file_page() -> str:
+    """Every key of a run file, under the headings of `run-test --help`."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for key, option in keys_of(run_test).items():
+        heading = vars(option).get(HEADING) or "Other keys"
+        default = f" [default: {option.default}]" if option.show_default else ""
+        groups.setdefault(heading, []).append((f"`{key}`", _written(option), f"{option.help}{default}"))
+    parts = [_RUN_FILE_HEAD]
+    parts += [table((heading, "value", "meaning"), rows) for heading, rows in groups.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _written(option: click.Option) -> str:
+    """How the value of an option is written in TOML."""
+    if option.is_flag:
+        return "`true`"
+    if not option.multiple:
+        return f"`{option.make_metavar(click.Context(run_test))}`"
+    return "table or list" if "=" in (option.metavar or "") else "list"

@@ -1,7 +1,7 @@
-"""Writes the pages of docs/reference that are made of the code: command line, hooks, settings and Python API.
+"""Writes what is made of the code: pages of docs/reference, and the options of functions as keyword arguments.
 
-    python docs/generate.py            writes the pages that have changed
-    python docs/generate.py --check    writes nothing, and exits with 1 where a page is not what the code says
+    python docs/generate.py            writes the files that have changed
+    python docs/generate.py --check    writes nothing, and exits with 1 where a file is not what the code says
 
 The texts are the docstrings and help texts of the code. `record.md`, `statistics.md` and `comparisons.md` are
 written by hand.
@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import api_details
-import click
 import command_line
+import keywords
 from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors
-from modelgauge.cli.commands.measure import run_test
-from modelgauge.cli.program import HEADING
-from modelgauge.cli.run_file import keys_of
-from modelgauge.config.run_options import OPTIONS
+from modelgauge.comparison.options import CompareOptions, PlanOptions
+from modelgauge.config.options import options_in
+from modelgauge.config.run_options import RunOptions
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.data.tables.frames import TABLES
 from modelgauge.plugins import hookspecs
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOLDER = Path(__file__).parent / "reference"
+CORE = Path(__file__).parents[1] / "core" / "modelgauge"
 NOT_EXPLAINED_BY_THEMSELVES = {  # values without a docstring of their own
     "ChoiceStyle": "How the letters of choices are written: a literal type.",
     "TestCase": "An `LLMTestCase` or a `ConversationalTestCase`: a type.",
@@ -53,46 +53,6 @@ import sys
 
 from modelgauge import InjectSecret, hookimpl
 ```"""
-_RUN_FILE_HEAD = """\
-# Run files
-
-Generated from the options of `run-test`.
-
-`modelgauge run FILE` does what `run-test` does, with options from a TOML file. A key is the name of an option with `_`
-for `-`. A repeatable option can also have its name in Python (`tests`, `suts`, `stop_sequences`). Its value is a list
-or one text, or a table if it consists of pairs such as `LABEL=UID`. Options of the command line replace those of the
-file. An example, `suite.toml`:
-
-```toml title="suite.toml"
-tests = ["gsm8k", "bbh"]
-plugins = ["my_test.py"]
-max_test_items = 200
-temperature = 0
-max_cost = 5
-max_errors = "1%"
-
-# Goldens are a test of their own.
-datasets = ["goldens.csv"]
-metrics = ["exact_match"]
-
-# Fail where it is worse than that run.
-baseline = "main.json"
-fail_if_worse = true
-
-[suts]
-small = "openai/gpt-4o-mini"
-large = "openai/gpt-4o?service_tier=flex"
-
-[thresholds]
-accuracy = 0.5      # of every test that has this result
-gsm8k.accuracy = 0.8
-bbh.accuracy = 0.6  # the mean over the tests of the group
-```
-
-Relative paths of files start at the file's folder. A path in the name of a SUT (`replay/answers.jsonl`) starts at the
-working directory. A threshold for one test replaces a threshold for all tests. Errors in keys and values name the
-line. The manifest of each run holds the text of the file, without secrets (`inputs.run_file` in `run.json`), and all
-its options, so `modelgauge resume` does not read the file again."""
 _SETTINGS = """\
 # Settings
 
@@ -168,18 +128,22 @@ _API_HEAD = """\
 Generated from the public names of `modelgauge`. The page of each module has the details: signatures, arguments, errors,
 and the source of each formula. `help(modelgauge.NAME)` shows the same. Names that are not listed here may change at any
 time."""
-_OPTIONS_HEAD = """\
+_OPTIONS_OF_RUNS = """\
 ## Options of a run
 
 Keyword arguments of `run_test`, `Runner`, `resume` and `rescore`. The [settings](settings.md) can change the defaults
-of `cache`, `concurrency`, `max_retries`, `attempt_timeout`, `executor` and `workers`."""
+of {of_settings}."""
+_OPTIONS_OF_COMPARISONS = """\
+## Options of a comparison
+
+Keyword arguments of `compare`. Those that are repeatable take a text or a list of texts."""
+_OPTIONS_OF_PLANS = """\
+## Options of a plan
+
+Keyword arguments of `plan_comparison`."""
 
 
 # --- pages ------------------------------------------------------------------------------------------------
-
-
-def cli_page() -> str:
-    return command_line.page()
 
 
 def hooks_page() -> str:
@@ -233,27 +197,6 @@ def settings_page() -> str:
     )
 
 
-def run_file_page() -> str:
-    """Every key of a run file, under the headings of `run-test --help`."""
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for key, option in keys_of(run_test).items():
-        heading = vars(option).get(HEADING) or "Other keys"
-        default = f" [default: {option.default}]" if option.show_default else ""
-        groups.setdefault(heading, []).append((f"`{key}`", _written(option), f"{option.help}{default}"))
-    parts = [_RUN_FILE_HEAD]
-    parts += [table((heading, "value", "meaning"), rows) for heading, rows in groups.items()]
-    return "\n\n".join(parts) + "\n"
-
-
-def _written(option: click.Option) -> str:
-    """How the value of an option is written in TOML."""
-    if option.is_flag:
-        return "`true`"
-    if not option.multiple:
-        return f"`{option.make_metavar(click.Context(run_test))}`"
-    return "table or list" if "=" in (option.metavar or "") else "list"
-
-
 def _default(value: Any) -> str:
     if value is None:
         return "not set"
@@ -284,16 +227,24 @@ def tables_page() -> str:
 
 
 def api_page() -> str:
-    """Every public name with one line, and the options of a run."""
+    """Every public name with one line, and the options of runs, comparisons and plans."""
     parts = [_API_HEAD]
     for module, about in _API.items():
         more = [f"Signatures and arguments: [{module}]({detail_page(module)})."] if module in DETAILED else []
         parts += [f"## {module}", about, *more, table(("name", "kind", "what it is"), _names_of(module))]
-    options: list[tuple[str, ...]] = [
-        (f"`{name}`", _default(info.default), info.help) for name, info in OPTIONS.items()
-    ]
-    parts += [_OPTIONS_HEAD, table(("option", "default", "meaning"), options)]
+    *others, last = [f"`{setting.option}`" for setting in list_settings() if setting.option]
+    of_runs = _OPTIONS_OF_RUNS.format(of_settings=f"{', '.join(others)} and {last}")
+    parts += [of_runs, _options_of(RunOptions)]
+    parts += [_OPTIONS_OF_COMPARISONS, _options_of(CompareOptions)]
+    parts += [_OPTIONS_OF_PLANS, _options_of(PlanOptions)]
     return "\n\n".join(parts) + "\n"
+
+
+def _options_of(kind: Any) -> str:
+    return table(
+        ("option", "default", "meaning"),
+        [(f"`{name}`", _default(option.default), option.help) for name, option in options_in(kind).items()],
+    )
 
 
 _API = {
@@ -359,17 +310,24 @@ def _about(name: str, value: Any) -> str:
 PAGES = {
     "api.md": api_page,
     **{detail_page(module): _detailed(module) for module in DETAILED},
-    "cli.md": cli_page,
+    "cli.md": command_line.page,
     "hooks.md": hooks_page,
-    "run-file.md": run_file_page,
+    "run-file.md": command_line.run_file_page,
     "settings.md": settings_page,
     "tables.md": tables_page,
 }
 
 
-def stale_pages() -> dict[Path, str]:
-    """The pages that are not what the code says, with what it says."""
+MODULES = {
+    "config/run_options_dict.py": keywords.of_runs,
+    "comparison/options_dicts.py": keywords.of_comparisons,
+}
+
+
+def stale_files() -> dict[Path, str]:
+    """The files that are not what the code says, with what it says."""
     made = {FOLDER / name: page() for name, page in PAGES.items()}
+    made |= {CORE / name: module() for name, module in MODULES.items()}
     return {
         file: text
         for file, text in made.items()
@@ -378,10 +336,10 @@ def stale_pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write the generated pages of docs/reference.")
+    parser = argparse.ArgumentParser(description="Write what is made of the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where one is stale")
     check = parser.parse_args().check
-    stale = stale_pages()
+    stale = stale_files()
     for file, text in stale.items():
         if check:
             print(f"{file} is not what the code says. Run: python docs/generate.py", file=sys.stderr)

@@ -11,7 +11,8 @@ from modelgauge.cache.opening import readable_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.redaction import Redactor
-from modelgauge.config.run_options import OPTIONS, RunOptions, RunOptionsDict
+from modelgauge.config.run_options import OPTIONS, RunOptions
+from modelgauge.config.run_options_dict import RunOptionsDict
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem

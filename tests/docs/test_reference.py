@@ -46,20 +46,21 @@ def generate(monkeypatch) -> ModuleType:
     return import_module("generate")
 
 
-def test_no_generated_page_is_stale(generate) -> None:
-    assert [file.name for file in generate.stale_pages()] == []
+def test_no_generated_file_is_stale(generate) -> None:
+    assert [file.name for file in generate.stale_files()] == []
 
 
-def test_a_stale_page_is_noticed(generate, monkeypatch, tmp_path, capsys) -> None:
+def test_stale_files_are_noticed(generate, monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(generate, "FOLDER", tmp_path / "reference")
-    assert len(generate.stale_pages()) == len(generate.PAGES)
+    monkeypatch.setattr(generate, "CORE", tmp_path / "core")
+    assert len(generate.stale_files()) == len(generate.PAGES) + len(generate.MODULES)
     monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
     assert generate.main() == 1
     assert "python docs/generate.py" in capsys.readouterr().err
-    assert not (tmp_path / "reference").exists()
+    assert not [*tmp_path.iterdir()]
     monkeypatch.setattr(sys, "argv", ["generate.py"])
     assert generate.main() == 0
-    assert generate.stale_pages() == {}
+    assert generate.stale_files() == {}
 
 
 # --- hooks --------------------------------------------------------------------------------------------------

@@ -15,16 +15,7 @@ from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.allowance import Allowance
-from modelgauge.config.options import (
-    FROM_0,
-    FROM_0_TO_1,
-    NUMBER,
-    TEXT,
-    OptionInfo,
-    Values,
-    instance_of,
-    whole_number,
-)
+from modelgauge.config.options import NUMBER, TEXT, Option, Values, instance_of, number, whole_number
 from modelgauge.config.run_options import OPTIONS, Group, options_of
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
 from modelgauge.files.regular import bytes_of_file
@@ -113,7 +104,7 @@ def _value(values: Values) -> Callable[[str], Any]:
 
 
 def declared_options(
-    options: Mapping[str, OptionInfo], headings: Mapping[str, str] | None = None
+    options: Mapping[str, Option], headings: Mapping[str, str] | None = None
 ) -> Callable[[F], F]:
     """The options of a command that a class of options declares; what is not given is None, or empty if several.
 
@@ -130,7 +121,7 @@ def declared_options(
     )
 
 
-def _option(name: str, about: OptionInfo) -> Callable[[F], F]:
+def _option(name: str, about: Option) -> Callable[[F], F]:
     shows_default = about.default not in (None, ()) and about.metavar
     return click.option(
         *(about.flags or (f"--{name.replace('_', '-')}",)),
@@ -212,7 +203,7 @@ data_dir_option = together(
         expose_value=False,
         callback=_configure,
         type=click.Path(file_okay=False, path_type=Path),
-        help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
+        help=f"{OPTIONS['data_dir'].help}  [default: {OPTIONS['data_dir'].default}]",
     ),
     heading=OUTPUT,
 )
@@ -276,7 +267,7 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     return schema
 
 
-_FROM_1 = whole_number(1)
+_FROM_1 = whole_number(ge=1)
 _SEED = instance_of((int, str), "a seed or a text")._replace(
     read=lambda text: int(text) if re.fullmatch("-?[0-9]+", text) else text  # 1_000 is a text
 )
@@ -285,20 +276,22 @@ _SEED = instance_of((int, str), "a seed or a text")._replace(
 def _sut_option(
     name: str, values: Values, metavar: str, text: str, *flags: str, default: tuple[()] | None = None
 ) -> Callable[[F], F]:
-    return _option(name, OptionInfo(default, "", values, metavar, flags, text))
+    return _option(name, Option(default, text, values, metavar=metavar, flags=flags))
 
 
 sut_options = together(
     _sut_option("num_completions", _FROM_1, "N", "How many completions to ask for."),
     _sut_option("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
-    _sut_option("temperature", FROM_0, "NUMBER", "Temperature of sampling; 0 for the most likely token."),
-    _sut_option("top_p", FROM_0_TO_1, "NUMBER", "Nucleus sampling, 0 to 1."),
+    _sut_option(
+        "temperature", number(ge=0), "NUMBER", "Temperature of sampling; 0 for the most likely token."
+    ),
+    _sut_option("top_p", number(ge=0, le=1), "NUMBER", "Nucleus sampling, 0 to 1."),
     _sut_option("top_k_per_token", _FROM_1, "K", "Choose among the K most likely tokens.", "--top-k"),
     _sut_option("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
     _sut_option("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
     _sut_option("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),
     _sut_option("random", _SEED, "SEED", "A seed, or any text; another value makes another request."),
-    _sut_option("top_logprobs", whole_number(0), "N", "Log-probabilities of the N likeliest tokens."),
+    _sut_option("top_logprobs", whole_number(ge=0), "N", "Log-probabilities of the N likeliest tokens."),
     click.option(
         "--response-schema",
         type=click.Path(path_type=Path),

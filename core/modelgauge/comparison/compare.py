@@ -10,7 +10,8 @@ from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted
 from modelgauge.comparison.leaderboards import boards_of, leaderboard
 from modelgauge.comparison.named_runs import GivenRuns
-from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.options_dicts import CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.pairing.paired_runs import (
     PairedRuns,
@@ -42,8 +43,7 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
         baseline: what the others are compared with.
         candidates: one or more. With baseline_sut there are none: the other SUTs of the baseline's invocation are the
             candidates.
-        options: how: baseline_sut, match, allow, measurements, lower_is_better, higher_is_better, group_by, test,
-            alpha, margin, seed and data_dir, as for the command `modelgauge compare`.
+        options: how; "Options of a comparison" in the reference lists them.
 
     Raises:
         InvalidOptionError: an option does not exist, cannot be what was given, or there is no candidate.

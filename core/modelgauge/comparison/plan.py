@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias, Unpack
 from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given
-from modelgauge.comparison.options import PlanOptions, PlanOptionsDict
+from modelgauge.comparison.options import PlanOptions
+from modelgauge.comparison.options_dicts import PlanOptionsDict
 from modelgauge.comparison.plan_assumptions import Assumptions, assumptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidOptionError
@@ -117,14 +118,13 @@ def plan_comparison(
     """How many items it takes to find a difference between two systems, and which difference n items can find.
 
     The assumptions about the systems come from two runs, or else from `rate` or `stddev`. All tests are two-sided. The
-    page "Comparisons" of the reference says which formulas these are, and `modelgauge plan --help` what the options
-    mean.
+    page "Comparisons" of the reference says which formulas these are.
 
     Args:
         baseline: a run of a system: its record, its id, its folder, or `latest`.
         candidate: a run of another system on the same test.
         data_dir: where runs are looked up by id.
-        options: see `PlanOptions`.
+        options: "Options of a plan" in the reference lists them.
 
     Raises:
         InvalidOptionError: an option is missing, cannot be what was given, or does not go with another.

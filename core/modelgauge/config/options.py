@@ -1,17 +1,19 @@
-"""What an option is: its values, its default, its help; and how classes of options say this of their fields.
+"""Options: the values they take, and classes whose fields declare them.
 
-The options of runs are in `run_options`, those of comparisons in `modelgauge.comparison.options`. The command line, the
-reference and the signatures in Python follow from them.
+A field declares an option once. Its name, type and default are the field's own; `option` adds help, group, bounds and
+how it is written on the command line. The options of runs are in `run_options`, those of comparisons in
+`modelgauge.comparison.options`. The command line, run files, settings, keyword arguments (`docs/keywords.py`) and the
+reference follow from these fields.
 """
 
 import math
-import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field, fields
-from inspect import cleandoc
+from dataclasses import MISSING, Field, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Union, Unpack, get_args, get_origin
 
 from modelgauge.errors import InvalidOptionError
 
@@ -65,13 +67,49 @@ def instance_of(kind: Any, wanted: str) -> Values:
     return Values(wanted, lambda value: isinstance(value, kind))
 
 
-def whole_number(least: int | None = None) -> Values:
-    """The whole numbers from `least` on."""
-    return Values(
-        "a whole number" if least is None else f"a whole number of {least} or more",
-        lambda value: is_number(value, int) and (least is None or value >= least),
-        int,
-    )
+class Bounds(TypedDict, total=False):
+    """The bounds of a number: `ge` and `le` may be reached, `gt` and `lt` may not."""
+
+    ge: float
+    gt: float
+    le: float
+    lt: float
+
+
+def number(**bounds: Unpack[Bounds]) -> Values:
+    """The finite numbers within bounds."""
+    return _within(bounds, "a number", int | float, float)
+
+
+def whole_number(**bounds: Unpack[Bounds]) -> Values:
+    """The whole numbers within bounds."""
+    return _within(bounds, "a whole number", int, int)
+
+
+def _within(bounds: Bounds, noun: str, kind: Any, read: Callable[[str], Any]) -> Values:
+    least, above = bounds.get("ge", -math.inf), bounds.get("gt", -math.inf)
+    most, below = bounds.get("le", math.inf), bounds.get("lt", math.inf)
+
+    def holds(value: Any) -> bool:
+        return is_number(value, kind) and least <= value <= most and above < value < below
+
+    return Values(f"{noun}{_in_words(bounds)}", holds, read)
+
+
+def _in_words(bounds: Bounds) -> str:
+    """Return what follows "a number": " from 0 to below 1"."""
+    match bounds:
+        case {"ge": least, "le": most}:
+            return f" from {least} to {most}"
+        case {"ge": least, "lt": below}:
+            return f" from {least} to below {below}"
+        case {"ge": least}:
+            return f" of {least} or more"
+        case {"gt": above, "lt": below}:
+            return f" above {above} and below {below}"
+        case {"gt": above}:
+            return f" above {above}"
+    return ""
 
 
 def one_of(*words: str) -> Values:
@@ -96,35 +134,46 @@ def is_number(value: object, kind: Any = int | float) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-NUMBER = Values("a number", lambda value: is_number(value) and math.isfinite(value), float)
-FROM_0_TO_1 = Values("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1, float)
-FROM_0 = Values("a number of 0 or more", lambda value: is_number(value) and 0 <= value < math.inf, float)
-ABOVE_0 = Values("a number above 0", lambda value: is_number(value) and 0 < value < math.inf, float)
-SECONDS = FROM_0._replace(wanted="a number of seconds of 0 or more")
+NUMBER = number()
 YES_NO = instance_of(bool, "True or False")._replace(read=truth)
 FOLDER = instance_of((str, Path), "the path of a folder")
 TEXT = instance_of(str, "a text")
-FIELD = TEXT._replace(wanted="the name of a field of the items' contexts")
+FIELD = "the name of a field of the items' contexts"
+"""The words for an option that names a field."""
 
 
-class OptionInfo(NamedTuple):
-    """Default, group, values and help of an option.
+class Facts(Bounds, total=False):
+    """Facts about an option beside the name, type, default and help of its field.
+
+    `wanted` replaces the words for its values in messages, `values` the values that follow from its type and bounds.
+    `Option` explains the others.
+    """
+
+    group: str
+    metavar: str
+    flags: tuple[str, ...]
+    wanted: str
+    values: Values
+
+
+class Option(NamedTuple):
+    """An option, as its field declares it.
 
     Args:
         default: the value without the option; None if there is no fixed default.
-        group: what it concerns; which groups there are says the class that has the option.
+        help: what it means; empty where the docstring of its class says it.
         values: what it may be; where the default is a tuple, what each part of it may be.
+        group: what it concerns.
         metavar: what stands for its value in the help of commands; None if no command has it.
-        flags: its names on the command line.
-        help: what it means.
+        flags: its names on the command line; empty for its own name.
     """
 
     default: Any
-    group: str
+    help: str
     values: Values
+    group: str = ""
     metavar: str | None = None
     flags: tuple[str, ...] = ()
-    help: str = ""
 
     @property
     def several(self) -> bool:
@@ -132,24 +181,47 @@ class OptionInfo(NamedTuple):
         return isinstance(self.default, tuple)
 
 
-def info(*facts: Any) -> dict[str, OptionInfo]:
-    """The metadata of a field that is an option; arguments as of `OptionInfo`."""
-    return {"info": OptionInfo(*facts)}
+def declared(help: str = "", **facts: Unpack[Facts]) -> dict[str, Any]:  # noqa: A002  as click calls it
+    """Return the metadata of a field that is an option. `option` makes the whole field if its default is a constant."""
+    return {"help": help, "facts": facts}
 
 
-def option(default: T, group: str, values: Values, metavar: str | None = None, *flags: str) -> T:
-    """A field that is an option; arguments as of `OptionInfo`."""
-    return field(default=default, metadata=info(default, group, values, metavar, flags))
+def option(default: T, help: str = "", **facts: Unpack[Facts]) -> T:  # noqa: A002  as click calls it
+    """Return a field that is an option."""
+    made: T = field(default=default, metadata=declared(help, **facts))
+    return made
 
 
-def options_in(kind: Any) -> dict[str, OptionInfo]:
-    """The options among the fields of a dataclass, by name; their help is what its docstring says of them."""
-    help_of = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", cleandoc(kind.__doc__ or ""), re.MULTILINE))
-    return {
-        field.name: field.metadata["info"]._replace(help=" ".join(help_of.get(field.name, "").split()))
-        for field in fields(kind)
-        if field.metadata
-    }
+@cache
+def options_in(kind: Any) -> dict[str, Option]:
+    """Return the options that a dataclass declares, by name."""
+    return {field.name: _option_of(field) for field in fields(kind) if "facts" in field.metadata}
+
+
+def _option_of(field: Field[Any]) -> Option:
+    facts: Facts = field.metadata["facts"]
+    values = facts["values"] if "values" in facts else _values_of(field.type, facts)
+    return Option(
+        None if field.default is MISSING else field.default,
+        field.metadata["help"],
+        values._replace(wanted=facts.get("wanted", values.wanted)),
+        facts.get("group", ""),
+        facts.get("metavar"),
+        facts.get("flags", ()),
+    )
+
+
+def _values_of(kind: Any, facts: Facts) -> Values:
+    """Return the values that a type stands for: of `int | None` the whole numbers, of `tuple[str, ...]` the texts."""
+    if get_origin(kind) in (Union, UnionType):
+        [kind] = [part for part in get_args(kind) if part is not NoneType]
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        return one_of(*get_args(kind))
+    bounds: Any = {name: bound for name, bound in facts.items() if name in Bounds.__annotations__}
+    by_type = {bool: YES_NO, str: TEXT, int: whole_number(**bounds), float: number(**bounds)}
+    return by_type[kind]
 
 
 def check_options(options: Any) -> None:
@@ -158,9 +230,8 @@ def check_options(options: Any) -> None:
     Raises:
         InvalidOptionError: the message names the option and what to give.
     """
-    for option in fields(options):
-        if not option.metadata:
-            continue
-        about, value = option.metadata["info"], getattr(options, option.name)
+    kind: Any = type(options)
+    for name, about in options_in(kind).items():
+        value = getattr(options, name)
         for part in value if about.several else [value]:
-            about.values.check(option.name, part, or_none=option.default is None)
+            about.values.check(name, part, or_none=about.default is None)

@@ -1,33 +1,26 @@
-"""The options of a run: the values, the meaning and the group of each, in one place.
+"""The options of a run, each declared once by a field of `RunOptions`.
 
-The command line, the settings, `Runner`, the manifest of a run and `resume` follow from it. Nothing here imports
-pydantic, since `modelgauge list` reads the settings.
+The command line, the settings, `Runner`, the manifest of a run and `resume` follow from the fields. Nothing here
+imports pydantic, since `modelgauge list` reads the settings.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelgauge.config.options import (
-    ABOVE_0,
     FIELD,
     FOLDER,
-    FROM_0,
-    TEXT,
-    YES_NO,
-    OptionInfo,
+    Option,
     Values,
     check_options,
-    info,
+    declared,
     instance_of,
     is_number,
     option,
     options_in,
-    whole_number,
 )
 from modelgauge.config.redaction import Redactor
 from modelgauge.wording.visible import without_password
@@ -43,7 +36,7 @@ The results of a run depend on `sample` and `results`, so `resume` changes none 
 is not recorded.
 """
 
-_TIMEOUT = ABOVE_0._replace(wanted="a number of seconds above 0")
+_SECONDS = "a number of seconds above 0"
 _JSON = instance_of(Mapping, "a dict")
 _PLACES = Values(
     "two places, the first of them 0 or more: (0, 500)",
@@ -57,95 +50,181 @@ _PLACES = Values(
 _SUT_OPTIONS = Values("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
 
 
-def _no_sut_options() -> SUTOptions:
+def _no_sut_options() -> "SUTOptions":
     made: SUTOptions = import_module("modelgauge.data.prompts").SUTOptions()  # which needs pydantic
     return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run.
-
-    Args:
-        data_dir: The folder of runs, cache and external data.
-        runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
-        cache: Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines
-            share (postgresql://…, redis://…); by default `cache` in data_dir.
-        caching: False asks for every answer again, and stores none.
-        identifier: A name for this run.
-        hyperparameters: The settings of the measured app; JSON, for the record.
-        max_test_items: Measure only this many items, which the seed chooses; a smaller choice is part of a larger
-            choice.
-        seed: The seed of the choice of items.
-        item_range: Measure only the items of these places, the second excluded: (0, 500) for the first 500. With it,
-            several processes share a run.
-        repeats: Ask each prompt this many times, each time for a new answer.
-        reduce: How the measurements of the repeats become one: mean, majority, max or pass@K.
-        cluster: Make intervals that treat items with equal values in this field of their context, or column of the
-            data set, as dependent. An item without the field is a cluster by itself.
-        finite: Make intervals for the items of this test only, not for all items like these.
-        first_repeat: The number of the first repeat of all calls, those of judges too. The cache answers a call only
-            with an answer to the same number.
-        sut_options: Options that override those of each prompt.
-        executor: What works on the items: local (this process), processes (several on this machine), or the executor
-            of a plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.
-        workers: Number of workers; by default the executor chooses: processes has one for each processor.
-        concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
-        max_retries: Further attempts after a failed attempt; 0 for none at all. Attempts that meet a rate limit or an
-            unreachable server do not count.
-        attempt_timeout: Seconds for one attempt of a call.
-        call_timeout: Seconds for all attempts of a call and the pauses between them. It is also the longest wait for a
-            server that became unreachable, and for the answer to a call that another process makes.
-        requests_per_minute: Most requests a minute of each SUT; 0.5 for one in two minutes.
-        tokens_per_minute: Most tokens a minute of each SUT, as it reports them.
-        max_calls: Stop after this many calls; 0 uses the cache only.
-        max_tokens_total: Stop when SUTs have reported this many tokens.
-        max_cost: Stop when SUTs have reported a cost of this many US dollars.
-        only_cached: Send nothing: a call that the cache does not answer fails its item.
-        grace: Seconds that calls under way get when the run is interrupted.
-        progress: Show a progress bar.
-        redactor: Knows the secrets that must not be written anywhere.
-        first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
-        retry_failed: Ask the failed items of the run again, and replace unusable answers in the cache.
+    """The options of a run, and what else the engine is told.
 
     Raises:
         InvalidOptionError: an option cannot have the given value.
     """
 
-    data_dir: Path = option(Path("run_data"), "storage", FOLDER)  # noqa: RUF009  it makes a field
-    runs_dir: str | Path | None = option(None, "storage", FOLDER)  # noqa: RUF009  likewise
-    cache: str | None = option(None, "storage", TEXT)
-    caching: bool = option(True, "storage", YES_NO)
-    identifier: str | None = option(None, "record", TEXT)
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=info(None, "record", _JSON))
-    max_test_items: int | None = option(None, "sample", whole_number(1), "N", "-m", "--max-test-items")
-    seed: int = option(0, "sample", whole_number(), "N")
-    item_range: tuple[int, int] | None = option(None, "sample", _PLACES)
-    repeats: int = option(1, "results", whole_number(1), "N")
-    reduce: str = option("mean", "results", TEXT, "HOW")
-    cluster: str | None = option(None, "results", FIELD, "FIELD")
-    finite: bool = option(False, "results", YES_NO, "")
-    first_repeat: int = option(0, "results", whole_number(0))
-    sut_options: SUTOptions = field(
-        default_factory=_no_sut_options, metadata=info(None, "results", _SUT_OPTIONS)
+    data_dir: Path = option(
+        Path("run_data"), "The folder of runs, cache and external data.", group="storage", values=FOLDER
     )
-    executor: str = option("local", "workers", TEXT, "NAME")
-    workers: int | None = option(None, "workers", whole_number(1), "N")
-    concurrency: int | None = option(None, "calls", whole_number(1), "N")
-    max_retries: int = option(4, "calls", whole_number(0), "N")
-    attempt_timeout: float = option(120, "calls", _TIMEOUT, "SECONDS", "--timeout")
-    call_timeout: float = option(600, "limits", _TIMEOUT, "SECONDS")
-    requests_per_minute: float | None = option(None, "limits", ABOVE_0, "N")
-    tokens_per_minute: int | None = option(None, "limits", whole_number(1), "N")
-    max_calls: int | None = option(None, "limits", whole_number(0), "N")
-    max_tokens_total: int | None = option(None, "limits", whole_number(0), "N")
-    max_cost: float | None = option(None, "limits", FROM_0, "USD")
-    only_cached: bool = option(False, "limits", YES_NO)
-    grace: float = option(5, "limits", FROM_0)
-    progress: bool = option(False, "process", YES_NO)
+    runs_dir: str | Path | None = option(
+        None,
+        "The folder in which runs get their folders; by default `runs` in data_dir.",
+        group="storage",
+        values=FOLDER,
+    )
+    cache: str | None = option(
+        None,
+        "Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines share "
+        "(postgresql://…, redis://…); by default `cache` in data_dir.",
+        group="storage",
+    )
+    caching: bool = option(True, "False asks for every answer again, and stores none.", group="storage")
+    identifier: str | None = option(None, "A name for this run.", group="record")
+    hyperparameters: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=declared(
+            "The settings of the measured app; JSON, for the record.", group="record", values=_JSON
+        ),
+    )
+    max_test_items: int | None = option(
+        None,
+        "Measure only this many items, which the seed chooses; a smaller choice is part of a larger choice.",
+        group="sample",
+        ge=1,
+        metavar="N",
+        flags=("-m", "--max-test-items"),
+    )
+    seed: int = option(0, "The seed of the choice of items.", group="sample", metavar="N")
+    item_range: tuple[int, int] | None = option(
+        None,
+        "Measure only the items of these places, the second excluded: (0, 500) for the first 500. With it, several "
+        "processes share a run.",
+        group="sample",
+        values=_PLACES,
+    )
+    repeats: int = option(
+        1,
+        "Ask each prompt this many times, each time for a new answer.",
+        group="results",
+        ge=1,
+        metavar="N",
+    )
+    reduce: str = option(
+        "mean",
+        "How the measurements of the repeats become one: mean, majority, max or pass@K.",
+        group="results",
+        metavar="HOW",
+    )
+    cluster: str | None = option(
+        None,
+        "Make intervals that treat items with equal values in this field of their context, or column of the data set, "
+        "as dependent. An item without the field is a cluster by itself.",
+        group="results",
+        wanted=FIELD,
+        metavar="FIELD",
+    )
+    finite: bool = option(
+        False,
+        "Make intervals for the items of this test only, not for all items like these.",
+        group="results",
+        metavar="",
+    )
+    first_repeat: int = option(
+        0,
+        "The number of the first repeat of all calls, those of judges too. The cache answers a call only with an "
+        "answer to the same number.",
+        group="results",
+        ge=0,
+    )
+    sut_options: "SUTOptions" = field(
+        default_factory=_no_sut_options,
+        metadata=declared(
+            "Options that override those of each prompt.", group="results", values=_SUT_OPTIONS
+        ),
+    )
+    executor: str = option(
+        "local",
+        "What works on the items: local (this process), processes (several on this machine), or the executor of a "
+        "plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.",
+        group="workers",
+        metavar="NAME",
+    )
+    workers: int | None = option(
+        None,
+        "Number of workers; by default the executor chooses: processes has one for each processor.",
+        group="workers",
+        ge=1,
+        metavar="N",
+    )
+    concurrency: int | None = option(
+        None,
+        "Calls at once of each SUT and annotator; by default the engine finds out how many are best.",
+        group="calls",
+        ge=1,
+        metavar="N",
+    )
+    max_retries: int = option(
+        4,
+        "Further attempts after a failed attempt; 0 for none at all. Attempts that meet a rate limit or an unreachable "
+        "server do not count.",
+        group="calls",
+        ge=0,
+        metavar="N",
+    )
+    attempt_timeout: float = option(
+        120,
+        "Seconds for one attempt of a call.",
+        group="calls",
+        gt=0,
+        wanted=_SECONDS,
+        metavar="SECONDS",
+        flags=("--timeout",),
+    )
+    call_timeout: float = option(
+        600,
+        "Seconds for all attempts of a call and the pauses between them. It is also the longest wait for a server that "
+        "became unreachable, and for the answer to a call that another process makes.",
+        group="limits",
+        gt=0,
+        wanted=_SECONDS,
+        metavar="SECONDS",
+    )
+    requests_per_minute: float | None = option(
+        None,
+        "Most requests a minute of each SUT; 0.5 for one in two minutes.",
+        group="limits",
+        gt=0,
+        metavar="N",
+    )
+    tokens_per_minute: int | None = option(
+        None, "Most tokens a minute of each SUT, as it reports them.", group="limits", ge=1, metavar="N"
+    )
+    max_calls: int | None = option(
+        None, "Stop after this many calls; 0 uses the cache only.", group="limits", ge=0, metavar="N"
+    )
+    max_tokens_total: int | None = option(
+        None, "Stop when SUTs have reported this many tokens.", group="limits", ge=0, metavar="N"
+    )
+    max_cost: float | None = option(
+        None,
+        "Stop when SUTs have reported a cost of this many US dollars.",
+        group="limits",
+        ge=0,
+        metavar="USD",
+    )
+    only_cached: bool = option(
+        False, "Send nothing: a call that the cache does not answer fails its item.", group="limits"
+    )
+    grace: float = option(
+        5, "Seconds that calls under way get when the run is interrupted.", group="limits", ge=0
+    )
+    progress: bool = option(False, "Show a progress bar.", group="process")
     redactor: Redactor = field(default_factory=Redactor)
+    """Knows the secrets that must not be written anywhere."""
     first_patience: float = 30
+    """Seconds that are waited for a server that has never answered: its address may be wrong."""
     retry_failed: bool = False
+    """Ask the failed items of the run again, and replace unusable answers in the cache."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -171,40 +250,8 @@ class RunOptions:
         return {**kept, **places, "sut_options": asked}
 
 
-class RunOptionsDict(TypedDict, total=False):
-    """The options of a run that functions take by name alone; what each means is in `OPTIONS`."""
-
-    runs_dir: str | Path | None
-    cache: str | None
-    caching: bool
-    identifier: str | None
-    hyperparameters: Mapping[str, Any]
-    seed: int
-    item_range: tuple[int, int] | None
-    repeats: int
-    reduce: str
-    cluster: str | None
-    finite: bool
-    first_repeat: int
-    sut_options: SUTOptions
-    executor: str
-    workers: int | None
-    concurrency: int | None
-    max_retries: int
-    attempt_timeout: float
-    call_timeout: float
-    requests_per_minute: float | None
-    tokens_per_minute: int | None
-    max_calls: int | None
-    max_tokens_total: int | None
-    max_cost: float | None
-    only_cached: bool
-    grace: float
-    progress: bool
-
-
-OPTIONS: dict[str, OptionInfo] = options_in(RunOptions)
-"""Each option by its name, but the redactor, which no user gives."""
+OPTIONS: dict[str, Option] = options_in(RunOptions)
+"""Each option by its name."""
 
 
 def options_of(*groups: Group) -> list[str]:

@@ -122,7 +122,7 @@ class Settings:
     start at the file's folder, others at the working directory.
     """
 
-    data_dir: Path = _setting(Path("run_data"), _path, OPTIONS["data_dir"].help)  # noqa: RUF009  it makes a field
+    data_dir: Path = _setting(OPTIONS["data_dir"].default, _path, OPTIONS["data_dir"].help)
     offline: bool = _setting(False, _yes_no, "Fetch nothing; use the stored data.")
     judge: str | None = _setting(
         None, _text, "The SUT that judges if a metric names no other.", key="judge.model"
@@ -142,7 +142,7 @@ class Settings:
     timeout: float | None = _of_run("attempt_timeout")
     executor: str | None = _of_run("executor")
     workers: int | None = _of_run("workers")
-    secrets_file: Path = _setting(Path(SECRETS_FILE), _path, "The file of secrets.")  # noqa: RUF009  likewise
+    secrets_file: Path = _setting(Path(SECRETS_FILE), _path, "The file of secrets.")
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
     servers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     """The tables `[PROVIDER.servers.NAME]` of the file: the options of each named server, by provider and name."""

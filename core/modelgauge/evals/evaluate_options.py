@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from modelgauge.api import Runner
-from modelgauge.config.options import SECONDS, YES_NO, check_options, one_of, option, whole_number
+from modelgauge.config.options import check_options, option, options_in
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
@@ -42,9 +42,9 @@ class AsyncConfig(_Config):
         throttle_value: seconds between two questions to a judge.
     """
 
-    run_async: bool = option(True, "async", YES_NO)
-    max_concurrent: int | None = option(None, "async", whole_number(1))
-    throttle_value: float = option(0, "async", SECONDS)
+    run_async: bool = option(True)
+    max_concurrent: int | None = option(None, ge=1)
+    throttle_value: float = option(0, ge=0, wanted="a number of seconds of 0 or more")
 
     def options(self) -> dict[str, Any]:
         """Return these settings as options of `Runner`."""
@@ -66,9 +66,9 @@ class DisplayConfig(_Config):
         display: which test cases the table lists: all, failing or passing.
     """
 
-    show_indicator: bool = option(True, "display", YES_NO)
-    print_results: bool = option(True, "display", YES_NO)
-    display: Display = option("all", "display", one_of(*get_args(Display)))  # noqa: RUF009  it makes a field
+    show_indicator: bool = option(True)
+    print_results: bool = option(True)
+    display: Display = option("all")
 
 
 @explains_arguments
@@ -80,7 +80,7 @@ class CacheConfig(_Config):
         use_cache: False asks the judges again, and does not store their answers.
     """
 
-    use_cache: bool = option(True, "cache", YES_NO)
+    use_cache: bool = option(True)
 
 
 @explains_arguments
@@ -94,8 +94,8 @@ class ErrorConfig(_Config):
         skip_on_missing_params: leave out metrics that need what a case does not have, instead of raising.
     """
 
-    ignore_errors: bool = option(False, "errors", YES_NO)
-    skip_on_missing_params: bool = option(False, "errors", YES_NO)
+    ignore_errors: bool = option(False)
+    skip_on_missing_params: bool = option(False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +121,12 @@ class Configs:
         made, rest, known = cls(), dict(options), list[str]()
         for group, value in zip(fields(cls), given, strict=True):
             default = getattr(made, group.name)
-            kind = type(default)
+            kind: Any = type(default)
             if not isinstance(value, kind | None):
                 raise InvalidOptionError(
                     f"{group.name} is {value!r}.", fix=f"Give {kind.__name__}(…), or its options one by one."
                 )
-            names = [each.name for each in fields(kind)]
+            names = options_in(kind)
             own = {name: rest.pop(name) for name in names if name in rest}
             made = replace(made, **{group.name: replace(value or default, **own)})
             known += names

@@ -172,7 +172,7 @@ class _TurnMetric(_ShareMetric):
         self, uid: str | None = None, *, window_size: int = 10, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
-        turns = whole_number(1)._replace(wanted="the number of turns, 1 or more")
+        turns = whole_number(ge=1)._replace(wanted="the number of turns, 1 or more")
         self.window_size = turns.check(f"{type(self).__name__}.window_size", window_size)
 
 

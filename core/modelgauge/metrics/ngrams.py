@@ -87,7 +87,7 @@ class ChrFMetric(ReferenceMetric):
     ) -> None:
         super().__init__(uid, **settings)
         check_extra("sacrebleu", self.name)
-        values = whole_number(0)._replace(wanted="0, or 2 for chrF++")
+        values = whole_number(ge=0)._replace(wanted="0, or 2 for chrF++")
         self.word_order = values.check("ChrFMetric.word_order", word_order)
 
     @classmethod

@@ -1,13 +1,12 @@
 """The options of a run, as its manifest keeps them."""
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from modelgauge import SUTOptions
-from modelgauge.config.run_options import OPTIONS, RunOptions, RunOptionsDict
+from modelgauge.config.run_options import OPTIONS, RunOptions
 from modelgauge.errors import InvalidOptionError
 
 
@@ -55,15 +54,6 @@ def test_what_is_recorded_of_options_is_json_and_holds_no_secrets():
 )
 def test_only_what_is_no_mean_of_repeats_is_called_a_reduction(repeats, reduce, reduction):
     assert RunOptions(repeats=repeats, reduce=reduce).reduction == reduction
-
-
-def test_the_options_that_are_given_by_name_are_those_of_a_run():
-    types = {field.name: field.type for field in dataclasses.fields(RunOptions)}
-    with_parameters_of_their_own = {"data_dir", "max_test_items"}
-    types = {
-        name: kind for name, kind in types.items() if name in OPTIONS.keys() - with_parameters_of_their_own
-    }
-    assert {name: one.__forward_arg__ for name, one in RunOptionsDict.__annotations__.items()} == types
 
 
 @pytest.mark.parametrize("name", OPTIONS)
