@@ -12,6 +12,7 @@ from typing import Any
 
 from docstrings import entries_of, prose, sections_of, table
 
+from modelgauge.data.base import Frozen
 from modelgauge.metrics import JudgeMetric, Metric
 from modelgauge.metrics.judges import JudgeLike
 
@@ -93,12 +94,21 @@ def _told(value: Any, constructor: Any = None) -> Iterator[str]:
     more = sections_of(constructor) if inspect.isfunction(constructor) else {}
     for title, text in {**{key: one for key, one in more.items() if key}, **told}.items():
         if title in _SECTIONS and entries_of(text):
-            rows = [(f"`{key}`", one) for key, one in entries_of(text).items()]
+            entries = {**_inherited(value, title), **entries_of(text)}
+            rows = [(f"`{key}`", one) for key, one in entries.items()]
             yield table((_SECTIONS[title], "what it is" if title != "Raises" else "when"), list(rows))
         elif title == "Example":
             yield f"```text\n{text}\n```"
         else:
             yield f"{title}: {' '.join(text.split())}"
+
+
+def _inherited(value: Any, title: str) -> dict[str, str]:
+    """The arguments of a data class that its bases declare, with what their docstrings say of them."""
+    if title != "Args" or not (inspect.isclass(value) and issubclass(value, Frozen)):
+        return {}
+    entries = [entries_of(sections_of(base).get(title, "")) for base in value.__mro__[:0:-1]]
+    return {name: text for of_base in entries for name, text in of_base.items() if name in value.model_fields}
 
 
 def _members(cls: type, public: set[Any]) -> Iterator[tuple[str, Any]]:

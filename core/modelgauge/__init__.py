@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from modelgauge.api import run_test as run_test
     from modelgauge.cache.remote import RemoteCache as RemoteCache
     from modelgauge.comparison.compare import compare as compare
+    from modelgauge.comparison.difference import MeasurementComparison as MeasurementComparison
     from modelgauge.comparison.judges.calibration import Calibration as Calibration
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate_judge
     from modelgauge.comparison.judges.label_sheets import sample_answers as sample_answers
     from modelgauge.comparison.plan import ComparisonPlan as ComparisonPlan
     from modelgauge.comparison.plan import plan_comparison as plan_comparison
     from modelgauge.comparison.result import Comparison as Comparison
-    from modelgauge.comparison.result import MeasurementComparison as MeasurementComparison
     from modelgauge.config.secrets import InjectSecret as InjectSecret
     from modelgauge.config.secrets import OptionalSecret as OptionalSecret
     from modelgauge.config.secrets import RequiredSecret as RequiredSecret

@@ -169,7 +169,8 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     if not others or many or any(record.ended_early for record in records):
         return []
     from modelgauge.comparison.compare import compare
-    from modelgauge.comparison.verdicts import FamilyVerdicts
+    from modelgauge.comparison.families import Family
+    from modelgauge.comparison.verdicts import verdict_text
     from modelgauge.reports.comparisons.report import answers
 
     mine = [record for record in records if record.sut_name == first]
@@ -177,11 +178,23 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         found = compare(mine, others, data_dir=app.settings.data_dir)
     except ModelGaugeError:
         return []  # they have no test in common, say, or two runs of one
-    verdicts = FamilyVerdicts(found.baseline.label, found.family, found.alpha, in_short=True)
+    family = Family.of(found)
     leading = {(row.test, row.candidate): row for row in reversed(found.comparisons)}
-    rows = [verdicts.of(row) for row in found.comparisons if row in leading.values()]
+    rows = [
+        row.replaced(
+            verdict_text=verdict_text(row.candidate, row, family, margin=row.equivalence, in_short=True)
+        )
+        for row in found.comparisons
+        if row in leading.values()
+    ]
     names = {row.measurement for row in rows}
-    means = [verdicts.of_mean(mean) for mean in found.macro if mean.measurement in names]
+    means = [
+        mean.replaced(
+            verdict_text=verdict_text(mean.candidate, mean, family, n_tests=len(mean.tests), in_short=True)
+        )
+        for mean in found.macro
+        if mean.measurement in names
+    ]
     sentences = list(answers(found.replaced(comparisons=rows, macro=means)))
     if found.family > 1:
         sentences.append(f"Adjusted for {found.family:,} comparisons; intervals are not.")

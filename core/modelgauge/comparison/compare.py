@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from modelgauge.comparison.contrasts import contrast
-from modelgauge.comparison.families import adjusted
-from modelgauge.comparison.leaderboards import boards_of, leaderboard
+from modelgauge.comparison.contrasts import contrasts_of
+from modelgauge.comparison.difference import MeasurementComparison
+from modelgauge.comparison.families import Family
+from modelgauge.comparison.leaderboards import boards_of
+from modelgauge.comparison.means import means_over_tests
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.options_dicts import CompareOptionsDict
@@ -20,8 +22,7 @@ from modelgauge.comparison.pairing.paired_runs import (
     paired_systems,
 )
 from modelgauge.comparison.pairing.systems import systems_of
-from modelgauge.comparison.result import Comparison, MeasurementComparison
-from modelgauge.comparison.verdicts import FamilyVerdicts
+from modelgauge.comparison.result import Comparison
 from modelgauge.data.base import items_of
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun
@@ -109,19 +110,18 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             + ".",
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
-    rows = [contrast(items, name, options) for items, name in pairs]
-    boards = boards_of(pairs, rows, options)
-    of_candidates = {key: p for board in boards for key, p in board.p_values_of_candidates().items()}
-    family = adjusted(rows, pairs, of_candidates)
-    verdicts = FamilyVerdicts(runs.baseline.label, len(family.adjusted), options.alpha)
+    contrasts = contrasts_of(pairs, options)
+    means, boards = means_over_tests(contrasts), boards_of(contrasts, options)
+    family = Family.adjusting(runs.baseline.label, options.alpha, [*contrasts, *means, *boards])
+    rows = tuple([contrast.row(family) for contrast in contrasts])
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
-        family=len(family.adjusted),
-        comparisons=tuple(map(verdicts.of, family.rows)),
-        macro=tuple(map(verdicts.of_mean, family.means)),
-        leaderboard=tuple([leaderboard(board, family, runs.baseline.label) for board in boards]),
+        family=family.size,
+        comparisons=rows,
+        macro=tuple([mean.row(family) for mean in means]),
+        leaderboard=tuple([board.table(family) for board in boards]),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )
@@ -174,7 +174,7 @@ def _notes(
     all_items: list[PairedItems],
     baseline: str,
     names: list[str],
-    rows: list[MeasurementComparison],
+    rows: Sequence[MeasurementComparison],
     options: CompareOptions,
 ) -> Iterator[str]:
     for items in all_items:

@@ -1,90 +1,56 @@
-"""Several comparisons at once, with p values adjusted together. Leaderboards live in `leaderboards`."""
+"""`Family`: what is shown together, with p values adjusted together."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, Self
 
-import numpy as np
-
-from modelgauge.comparison.means import means_over_tests
-from modelgauge.comparison.pairing.paired_items import PairedItems
-from modelgauge.comparison.result import MacroComparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison
 from modelgauge.stats.comparisons.families import holm
 
-
-class Family(NamedTuple):
-    """Comparisons whose p values are adjusted together.
-
-    Args:
-        rows: the comparisons.
-        means: their means over tests.
-        adjusted: all p values that were adjusted together, by what they answer.
-    """
-
-    rows: list[MeasurementComparison]
-    means: list[MacroComparison]
-    adjusted: dict[Hashable, float]
+Question = Hashable
+"""The question that a p value answers. Measurements with equal values on all items ask one question."""
 
 
-def adjusted(
-    rows: Sequence[MeasurementComparison],
-    pairs: Sequence[tuple[PairedItems, str]],
-    of_candidates: Mapping[Hashable, float],
-) -> Family:
-    """Return the comparisons and their means over tests, with p values adjusted together with those of leaderboards.
+class Tested(Protocol):
+    """A part of a comparison whose p values are adjusted together with those of the others."""
 
-    Measurements with equal values on all items of both sides count as a single p value.
+    def p_values(self) -> Mapping[Question, float]:
+        """Return its p values by question, not adjusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The level of findings, and how many p values are adjusted together.
 
     Args:
-        rows: the comparisons.
-        pairs: for each the paired items and the name of the measurement.
-        of_candidates: the p values of pairs of candidates on leaderboards, by what they answer.
-    """
-    questions = questions_of(pairs)
-    means = [
-        (mean, tuple(questions[place] for place in places)) for mean, places in means_over_tests(rows, pairs)
-    ]
-    asked: list[tuple[MeasurementComparison | MacroComparison, object]] = [
-        *zip(rows, questions, strict=True),
-        *means,
-    ]
-    p_values: dict[Hashable, float] = {
-        (name, question, p): p
-        for row, question in asked
-        for name in ("p_value", "p_interaction")
-        if (p := getattr(row, name, None)) is not None
-    }
-    p_values |= of_candidates
-    found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
-    return Family(
-        [
-            row.replaced(
-                p_adjusted=found.get(("p_value", question, row.p_value)),
-                p_interaction_adjusted=found.get(("p_interaction", question, row.p_interaction)),
-            )
-            for row, question in zip(rows, questions, strict=True)
-        ],
-        [
-            mean.replaced(p_adjusted=found.get(("p_value", question, mean.p_value)))
-            for mean, question in means
-        ],
-        found,
-    )
-
-
-def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
-    """For each measurement of paired items the place of the first that has the same values, on all items of both sides.
-
-    A score of 0 or 1 and whether it passed, say: they ask one question, and must not cost each other's p values.
+        baseline: the label of the baseline.
+        alpha: the level below which an adjusted p value is a finding.
+        size: the number of p values.
+        adjusted: the adjusted p values by question; empty for a comparison that is there already.
     """
 
-    def are_equal(one: tuple[PairedItems, str], other: tuple[PairedItems, str]) -> bool:
-        (items, name), (its_items, its_name) = one, other
-        return items is its_items and all(
-            np.array_equal(values[name], values[its_name], equal_nan=True)
-            for values in (items.before.values, items.after.values)
-        )
+    baseline: str
+    alpha: float
+    size: int
+    adjusted: Mapping[Question, float] = field(default_factory=dict)
 
-    return [
-        next(place for place, earlier in enumerate(pairs) if earlier is pair or are_equal(earlier, pair))
-        for pair in pairs
-    ]
+    @classmethod
+    def adjusting(cls, baseline: str, alpha: float, parts: Iterable[Tested]) -> Self:
+        """Adjust the p values of all parts of a comparison by Holm's method."""
+        p_values = {question: p for part in parts for question, p in part.p_values().items()}
+        adjusted = dict(zip(p_values, holm([*p_values.values()]), strict=True))
+        return cls(baseline, alpha, len(adjusted), adjusted)
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> Self:
+        """Return the family of a comparison."""
+        return cls(comparison.baseline.label, comparison.alpha, comparison.family)
+
+    @property
+    def level_of_each(self) -> float:
+        """The level of each p value if all must hold together (Bonferroni)."""
+        return self.alpha / max(1, self.size)
+
+    def is_finding(self, p_adjusted: float | None) -> bool:
+        """Return whether an adjusted p value is a finding."""
+        return p_adjusted is not None and p_adjusted < self.alpha

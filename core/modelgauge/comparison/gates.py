@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from modelgauge.comparison.contrasts import check_margin
+from modelgauge.comparison.difference import Interval, MacroComparison, MeasurementComparison
+from modelgauge.comparison.families import Family
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.side import Side
-from modelgauge.comparison.result import Comparison, Interval, MacroComparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
 from modelgauge.config.allowance import Allowance
 from modelgauge.data.base import Frozen, Text
@@ -109,18 +111,16 @@ class Gates:
         for condition in self.fail_if:
             condition.check_name((row.measurement for row in rows), "measurements that were compared")
         self._check_directions(rows)
-        means = comparison.macro if self.fail_if_worse else ()
+        family, means = Family.of(comparison), comparison.macro if self.fail_if_worse else ()
         return [
-            *(outcome for row in rows for outcome in self._of_row(row, comparison)),
+            *(outcome for row in rows for outcome in self._of_row(row, family)),
             # Over all tests a loss may show that each of them is too small for.
             *(
                 GateOutcome.of(
                     "--fail-if-worse",
                     mean,
                     mean.verdict_text,
-                    passed=not (
-                        mean.verdict == "worse" or may_be_worse(mean, comparison.alpha, comparison.family)
-                    ),
+                    passed=not (mean.verdict == "worse" or may_be_worse(mean, family)),
                 )
                 for mean in means
             ),
@@ -142,13 +142,12 @@ class Gates:
                 "--measurement NAME.",
             )
 
-    def _of_row(self, row: MeasurementComparison, comparison: Comparison) -> Iterator[GateOutcome]:
-        alpha = comparison.alpha
+    def _of_row(self, row: MeasurementComparison, family: Family) -> Iterator[GateOutcome]:
         if self.fail_if_worse:
-            passed = not (_is_worse(row, alpha) or may_be_worse(row, alpha, comparison.family))
+            passed = not (_is_worse(row, family) or may_be_worse(row, family))
             yield GateOutcome.of("--fail-if-worse", row, row.verdict_text, passed=passed)
         if self.require_not_worse is not None:
-            passed, why = _not_worse(row, alpha)
+            passed, why = _not_worse(row, family.alpha)
             gate = f"--require-not-worse {exact(self.require_not_worse)}"
             yield GateOutcome.of(gate, row, why, passed=passed)
         for condition in self.fail_if:
@@ -171,14 +170,14 @@ def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
     return {**ranges, **{f"{name}{ending}": ends for name, ends in ranges.items()}}
 
 
-def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
+def _is_worse(row: MeasurementComparison, family: Family) -> bool:
     """Whether the candidate is significantly worse, also where the verdict speaks of a margin.
 
     A candidate that failed on every item, and on more than the baseline did, has no value to be tested: it is worse.
     """
     if not row.n_paired and row.n_failed_candidate > row.n_failed_baseline:
         return True
-    if row.p_adjusted is None or row.difference is None or row.p_adjusted >= alpha:
+    if row.difference is None or not family.is_finding(row.p_adjusted):
         return False
     return row.difference > 0 if row.direction == "lower" else row.difference < 0
 

@@ -1,6 +1,6 @@
 """Leaderboards of three systems or more, decided pair by pair with the tests of the verdicts."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations
@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from modelgauge.comparison.contrasts import pair_difference
-from modelgauge.comparison.families import Family, questions_of
+from modelgauge.comparison.contrasts import Contrast
+from modelgauge.comparison.families import Family, Question
 from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.paired_values import PairedValues
 from modelgauge.comparison.pairing.paired_items import PairedItems
-from modelgauge.comparison.result import LeaderboardTable, MeasurementComparison, RankedSystem
+from modelgauge.comparison.result import LeaderboardTable, RankedSystem
 from modelgauge.stats.comparisons.leaderboard import groups_of
 from modelgauge.stats.comparisons.paired import PairedDifference
 from modelgauge.stats.intervals import CONFIDENCE, joined_clusters
@@ -23,26 +24,33 @@ Pair = tuple[int, int]
 
 
 class Board(NamedTuple):
-    """The systems of a leaderboard.
+    """The systems of a leaderboard, by the candidates that are compared with the baseline.
+
+    Two systems are compared on the items that both have. A candidate and the baseline are told apart where the verdict
+    does so, two candidates by the same test.
 
     Args:
-        name: of the measurement.
-        items: the items of each candidate, paired with the baseline's.
-        places: for each candidate the place of its row among all comparisons with the baseline.
-        questions: for each candidate the place of the first row with the same values.
+        contrasts: the measurement of one test, for each candidate.
         options: of the comparison.
     """
 
-    name: str
-    items: list[PairedItems]
-    places: list[int]
-    questions: list[int]
+    contrasts: list[Contrast]
     options: CompareOptions
 
     @property
+    def name(self) -> str:
+        """The name of the measurement."""
+        return self.contrasts[0].name
+
+    @property
+    def items(self) -> list[PairedItems]:
+        """The items of each candidate, paired with the baseline's."""
+        return [contrast.items for contrast in self.contrasts]
+
+    @property
     def pairs(self) -> list[Pair]:
-        """Return all pairs of two systems, the one with the lower index first."""
-        return [*combinations(range(len(self.items) + 1), 2)]
+        """All pairs of two systems, the one with the lower index first."""
+        return [*combinations(range(len(self.contrasts) + 1), 2)]
 
     def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> PairedDifference | None:
         """Return the difference of two systems over the items of both, the later one's less the earlier one's."""
@@ -50,88 +58,59 @@ class Board(NamedTuple):
         items = self.items[second - 1]
         if first > 0:
             items = _paired_candidates(self.items[first - 1], items)
-        return pair_difference(items, self.name, self.options, confidence)
+        values = PairedValues.of(items, self.name)
+        return values.at(values.scored).difference(self.options, confidence) if values.scored.any() else None
 
-    def p_values_of_candidates(self) -> dict[Hashable, float]:
-        """Return the p value of each pair of candidates, by what it answers."""
+    def p_values(self) -> dict[Question, float]:
+        """Return the p value of each pair of candidates, by the question that it answers."""
         found = {pair: self.difference(pair) for pair in self.pairs if pair[0] > 0}
         return {
-            self.question(pair, each.p_value): each.p_value
+            self._question(pair, each.p_value): each.p_value
             for pair, each in found.items()
             if each is not None and each.p_value is not None
         }
 
-    def question(self, pair: Pair, p_value: float) -> Hashable:
-        """Return the question that a p value of two candidates answers, the same for measurements of equal values."""
-        return ("pair", *(self.questions[place - 1] for place in pair), p_value)
+    def _question(self, pair: Pair, p_value: float) -> Question:
+        return ("pair", *(self.contrasts[place - 1].question for place in pair), p_value)
+
+    def table(self, family: Family) -> LeaderboardTable:
+        """Rank the systems by the pairs that are told apart."""
+        found = {pair: self.difference(pair, 1 - family.level_of_each) for pair in self.pairs}
+        apart = set()
+        for pair, each in found.items():
+            if each is not None and each.p_value is not None and each.difference.value:
+                p_adjusted = (
+                    family.adjusted.get(self._question(pair, each.p_value))
+                    if pair[0]
+                    else self.contrasts[pair[1] - 1].p_adjusted(family)
+                )
+                if family.is_finding(p_adjusted):
+                    apart.add(pair)
+        return _table(self, family.baseline, found, apart)
 
 
-def boards_of(
-    pairs: Sequence[tuple[PairedItems, str]], rows: Sequence[MeasurementComparison], options: CompareOptions
-) -> list[Board]:
-    """Return the leaderboard of each measurement of each test that three systems or more have values of.
-
-    Args:
-        pairs: for each row the paired items and the name of the measurement.
-        rows: the comparisons with the baseline.
-        options: of the comparison.
-    """
-    questions, places = questions_of(pairs), dict[tuple[str, str], list[int]]()
-    for place, ((items, name), row) in enumerate(zip(pairs, rows, strict=True)):
-        if not np.isnan(items.after.values[name]).all():
-            places.setdefault((row.test, name), []).append(place)
+def boards_of(contrasts: Sequence[Contrast], options: CompareOptions) -> list[Board]:
+    """Return the leaderboard of each measurement of each test that three systems or more have values of."""
+    found: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in contrasts:
+        if not np.isnan(contrast.items.after.values[contrast.name]).all():
+            found.setdefault((contrast.items.test, contrast.name), []).append(contrast)
     return [
-        Board(
-            name,
-            [pairs[place][0] for place in own],
-            own,
-            [questions[place] for place in own],
-            options,
-        )
-        for (_, name), own in places.items()
-        if len(own) > 1 and max(_n_units(rows[place]) for place in own) > 1
+        Board(of_test, options)
+        for of_test in found.values()
+        if len(of_test) > 1 and max(contrast.difference.n_units for contrast in of_test) > 1
     ]
-
-
-def _n_units(row: MeasurementComparison) -> int:
-    return row.n_paired if row.n_clusters is None else row.n_clusters
-
-
-def leaderboard(board: Board, family: Family, baseline: str) -> LeaderboardTable:
-    """Rank the systems of a leaderboard by the pairs that are told apart.
-
-    A candidate and the baseline are told apart where the verdict does so, two candidates by the same test, with p
-    values adjusted together.
-
-    Args:
-        board: the systems.
-        family: all comparisons that are shown together.
-        baseline: the label of the baseline.
-    """
-    alpha = board.options.alpha
-    confidence = 1 - alpha / max(1, len(family.adjusted))
-    found = {pair: board.difference(pair, confidence) for pair in board.pairs}
-    rows = [family.rows[place] for place in board.places]
-    apart = set()
-    for pair, each in found.items():
-        if each is not None and each.p_value is not None and each.difference.value:
-            of_baseline = rows[pair[1] - 1].p_adjusted
-            adjusted = family.adjusted[board.question(pair, each.p_value)] if pair[0] else of_baseline
-            if adjusted is not None and adjusted < alpha:
-                apart.add(pair)
-    return _table(board, rows, baseline, found, apart)
 
 
 def _table(
     board: Board,
-    rows: Sequence[MeasurementComparison],
     baseline: str,
     found: Mapping[Pair, PairedDifference | None],
     apart: set[Pair],
 ) -> LeaderboardTable:
     labels = [baseline, *(items.candidate for items in board.items)]
     values = _values(board)
-    direction = rows[0].direction
+    direction = board.contrasts[0].difference.direction
     sign = -1 if direction == "lower" else 1
     means = [float(np.mean(own)) for own in values]
     order = sorted(range(len(labels)), key=lambda place: -sign * means[place])
@@ -146,7 +125,7 @@ def _table(
         for place in range(len(labels))
     ]
     return LeaderboardTable(
-        test=rows[0].test,
+        test=board.items[0].test,
         measurement=board.name,
         n=_n_common(board),
         direction=direction,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from modelgauge.comparison.result import Interval
+from modelgauge.comparison.difference import Interval
 from modelgauge.wording.figures import figure
 
 

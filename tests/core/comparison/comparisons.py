@@ -1,6 +1,9 @@
 """Comparisons made by hand, for tests of what is shown of them."""
 
-from modelgauge.comparison.result import Comparison, MeasurementComparison, System
+from modelgauge.comparison.difference import MeasurementComparison
+from modelgauge.comparison.families import Family
+from modelgauge.comparison.result import Comparison, System
+from modelgauge.comparison.verdicts import verdict, verdict_text
 
 A = System(label="A", sut_uid="a", runs={"gsm8k": "20260131-120000-a1b2c3"}, given="latest~1")
 B = System(label="B", sut_uid="b", runs={"gsm8k": "20260131-120001-a1b2c3"}, given="latest")
@@ -41,6 +44,15 @@ ROW = {
 def row(**other):
     """One row: B is better than A on gsm8k, but for what is given."""
     return MeasurementComparison(**{**ROW, **other})
+
+
+def judged(*, family=1, alpha=0.05, **other):
+    """A row with the verdict that its numbers and its family allow."""
+    known, of = row(**other), Family("A", alpha, family)
+    return known.replaced(
+        verdict=verdict(known, of, known.equivalence),
+        verdict_text=verdict_text(known.candidate, known, of, margin=known.equivalence),
+    )
 
 
 def worse(**other):

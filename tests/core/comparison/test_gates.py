@@ -6,9 +6,9 @@ from comparisons import cannot_tell, comparison, row, unpaired, worse
 from pairs import items_of, runs_of
 
 from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.difference import MacroComparison, MarginTest
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.result import MacroComparison, MarginTest
 from modelgauge.config.allowance import Allowance
 from modelgauge.errors import InvalidOptionError
 from modelgauge.runs.conditions import Condition

@@ -4,11 +4,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from tests.core.comparison.comparisons import row
+from tests.core.comparison.comparisons import judged
 from tests.core.comparison.pairs import compared
 
-from modelgauge.comparison.result import Verdict
-from modelgauge.comparison.verdicts import FamilyVerdicts
+from modelgauge.comparison.difference import Verdict
 
 FOUND = {"n_failed": 0, "bounds": (0.043, 0.043)}
 UNSURE = {**FOUND, "difference": 0.01, "interval": (-0.018, 0.038), "p_value": 0.5, "p_adjusted": 0.5}
@@ -180,7 +179,7 @@ TABLE = [
     ids=[case[0].replace(" ", "-") for case in TABLE],
 )
 def test_verdict_says_what_its_data_allow(known, asked, verdict, sentence):
-    found = FamilyVerdicts("A", **{"family": 1, "alpha": 0.05, **asked}).of(row(**known))
+    found = judged(**asked, **known)
     assert (found.verdict, found.verdict_text) == (verdict, sentence)
 
 

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from tests.core.comparison.comparisons import row
+from tests.core.comparison import comparisons
 from tests.core.comparison.pairs import compared
 
-from modelgauge.comparison.verdicts import FamilyVerdicts
+from modelgauge.comparison.families import Family
+from modelgauge.comparison.verdicts import groups_text
 
 
-def judged(*, family=1, alpha=0.05, **other):
-    return FamilyVerdicts("A", family, alpha).of(row(**{"n_failed": 0, **other}))
+def judged(**other):
+    return comparisons.judged(**{"n_failed": 0, **other})
 
 
 def equivalence(**other):
@@ -131,16 +132,11 @@ UNTESTED = (
 
 
 def test_groups_differ_only_where_the_interaction_is_found():
-    group = {
-        "group": "x", "n_paired": 5, "baseline_value": 0.2, "candidate_value": 0.4, "difference": 0.2,
-    }  # fmt: skip
-    assert judged().groups_text is None
-    apart = judged(groups=(group,), p_interaction=0.01, p_interaction_adjusted=0.02)
-    assert apart.groups_text == "The difference is not the same in all groups (p is 0.02, adjusted)."
-    unknown = judged(groups=(group,), p_interaction=0.06, p_interaction_adjusted=0.06)
-    assert unknown.groups_text == "Cannot tell whether the difference is the same in all groups."
-    untested = judged(groups=(group,), p_interaction=None, p_interaction_adjusted=None)
-    assert untested.groups_text == UNTESTED
+    family = Family("A", 0.05, 2)
+    assert groups_text(0.02, family) == "The difference is not the same in all groups (p is 0.02, adjusted)."
+    assert groups_text(0.06, family) == "Cannot tell whether the difference is the same in all groups."
+    assert groups_text(None, family) == UNTESTED
+    assert compared([1, 0, 1], [1, 1, 0]).groups_text is None
 
 
 def test_the_digits_are_those_that_the_error_bar_allows():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
-from modelgauge.comparison.result import Interval
+from modelgauge.comparison.difference import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.stats.agreement import (
     Ratings,

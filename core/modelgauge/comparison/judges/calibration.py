@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from modelgauge.comparison.difference import Interval
 from modelgauge.comparison.judges.agreements import (
     Agreement,
     LabelKind,
@@ -17,7 +18,6 @@ from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, re
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.comparison.pairing.side import Side
-from modelgauge.comparison.result import Interval
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InputFileError

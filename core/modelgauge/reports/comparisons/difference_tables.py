@@ -3,14 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from modelgauge.comparison.result import (
-    Comparison,
-    GroupDifference,
-    LeaderboardTable,
-    MacroComparison,
-    MeasurementComparison,
-    RankedSystem,
-)
+from modelgauge.comparison.difference import Difference, MacroComparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison, LeaderboardTable, RankedSystem
 from modelgauge.comparison.units import Unit, unit_of
 from modelgauge.data.results import Direction
 from modelgauge.reports.layout import cells
@@ -41,7 +35,7 @@ class DifferenceLine:
     names: tuple[str, str, str]
     place: int | None = None
     group: str = ""
-    row: MeasurementComparison | GroupDifference | MacroComparison
+    row: Difference
     is_finding: bool | None = None
     other: dict[str, str] = field(default_factory=dict)
 
@@ -207,7 +201,7 @@ def _values_head(comparison: Comparison, arrow: str) -> str:
     return arrow.join(labels if short else _SIDES)
 
 
-def values_text(row: MeasurementComparison | GroupDifference, arrow: str) -> str:
+def values_text(row: Difference, arrow: str) -> str:
     """The values of both systems, with an arrow between them."""
     values = row.baseline_value, row.candidate_value
     return arrow.join(figure(value, row.stderr) for value in values if value is not None)

@@ -8,8 +8,9 @@ from itertools import groupby, islice
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.gates import GateOutcome
-from modelgauge.comparison.result import Comparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.units import unit_of
 from modelgauge.reports.comparisons.difference_tables import values_text
 from modelgauge.reports.comparisons.report import answers, differing, question

@@ -6,7 +6,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
+from modelgauge.comparison.difference import MarginTest, MeasurementComparison
+from modelgauge.comparison.families import Family
+from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.units import unit_of
 from modelgauge.comparison.verdicts import found_difference
 from modelgauge.data.results import GIVEN
@@ -96,7 +98,7 @@ def facts(comparison: Comparison) -> Facts:
             yield "system", f"{system.label}: {system.sut_uid}"
     yield from _pairing(rows)
     if len(rows) == 1:
-        yield from _precision(rows[0], comparison.alpha, comparison.family)
+        yield from _precision(rows[0], Family.of(comparison))
     for row in rows:
         if row.groups_text is not None:
             about = _of(row, rows)
@@ -159,7 +161,7 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
     return " on ".join(filter(None, [*distinct_names(row, rows, "candidate"), of]))
 
 
-def _precision(row: MeasurementComparison, alpha: float, family: int) -> Facts:
+def _precision(row: MeasurementComparison, family: Family) -> Facts:
     """How sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
@@ -180,12 +182,12 @@ def _precision(row: MeasurementComparison, alpha: float, family: int) -> Facts:
         )
         related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
         yield "error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}"
-    mde = found_difference(row, alpha, family)
+    mde = found_difference(row, family)
     if mde is not None:
         found = unit.counted(figure(unit.scale * mde, unit.scale * mde))
         yield "finds", f"a true difference of {found} 4 times in 5"
     if row.equivalence is not None:
-        yield "margin", _margin(row.equivalence, row, alpha)
+        yield "margin", _margin(row.equivalence, row, family.alpha)
     if row.repeats is not None and row.repeats.between + row.repeats.within:
         share = 100 * row.repeats.within / (row.repeats.between + row.repeats.within)
         yield (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from modelgauge.comparison.result import Verdict
+from modelgauge.comparison.difference import Verdict
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.layout import one_line
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.pairing.paired_items import PairedItems
-from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
+from modelgauge.comparison.result import Comparison, LeaderboardTable
 from modelgauge.comparison.units import Unit
 from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.reports.comparisons.difference_tables import (

@@ -5,16 +5,10 @@ import re
 import pytest
 from comparisons import A, B, cannot_tell, comparison, row, unpaired, worse
 
-from modelgauge.comparison.result import (
-    Differing,
-    GroupDifference,
-    LeaderboardTable,
-    MacroComparison,
-    MarginTest,
-    RankedSystem,
-    RepeatShares,
-)
-from modelgauge.comparison.verdicts import FamilyVerdicts
+from modelgauge.comparison.difference import GroupDifference, MacroComparison, MarginTest, RepeatShares
+from modelgauge.comparison.families import Family
+from modelgauge.comparison.result import Differing, LeaderboardTable, RankedSystem
+from modelgauge.comparison.verdicts import verdict_text
 from modelgauge.reports.comparisons.report import render
 from modelgauge.reports.layout import Style
 
@@ -48,7 +42,7 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
 
 def test_the_difference_that_is_found_is_that_of_the_level_and_the_family():
     made = comparison(cannot_tell()).replaced(alpha=0.4, family=3)
-    found = FamilyVerdicts("A", 3, 0.4).of(made.comparisons[0]).verdict_text
+    found = verdict_text("B", made.comparisons[0], Family("A", 0.4, 3))
     amount = re.search(r"a difference of ([\d.]+ points) would", found)[1]
     assert f"finds    a true difference of {amount} 4 times in 5" in render(made, Style())
 
