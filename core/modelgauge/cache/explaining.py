@@ -28,7 +28,7 @@ _OTHER_QUESTION = 3  # differences of another kind: an entry of another prompt s
 Path = tuple[str | int, ...]
 
 
-class Difference(Frozen):
+class KeyDifference(Frozen):
     """A part of a key that differs.
 
     Args:
@@ -58,7 +58,7 @@ class Explanation(Frozen):
     key: str
     hit: bool
     nearest: str | None = None
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[KeyDifference, ...] = ()
 
 
 def explain(
@@ -155,10 +155,10 @@ def _without_tag(value: Any) -> Any:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
+def _difference(change: _Change, texts: Mapping[str, str]) -> KeyDifference:
     path, asked, cached = change
     written, same = _text_within(change, texts)
-    return Difference(
+    return KeyDifference(
         part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
         asked=None if asked is _ABSENT else asked,
         cached=None if cached is _ABSENT else cached,

@@ -169,7 +169,7 @@ class RepeatShares(Frozen):
     within: FiniteFloat
 
 
-class Subject(Frozen):
+class RowSubject(Frozen):
     """The subject of a row: a measurement of a test, for one candidate.
 
     Args:
@@ -185,7 +185,7 @@ class Subject(Frozen):
     matched_by: Text
 
 
-class MeasurementComparison(Difference, Subject):
+class MeasurementComparison(Difference, RowSubject):
     """One measurement of one test, compared between the baseline and one candidate.
 
     Args:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cache.base import ResponseCache
-    from modelgauge.cache.explaining import Difference, Explanation
+    from modelgauge.cache.explaining import Explanation, KeyDifference
     from modelgauge.cache.folder import CacheFolder
     from modelgauge.cli.app import App
 
@@ -290,7 +290,7 @@ def _show(app: App, explanation: Explanation) -> None:
     app.show_table(rows, head, folds=dict.fromkeys(head, 12))
 
 
-def _differing_values(difference: Difference) -> tuple[str, str]:
+def _differing_values(difference: KeyDifference) -> tuple[str, str]:
     """Both values as JSON; of long texts the place where they begin to differ."""
     shown = [json.dumps(value, ensure_ascii=False) for value in (difference.asked, difference.cached)]
     start = in_common(*shown) - _BEFORE_A_DIFFERENCE
