@@ -320,6 +320,20 @@ def _coverage(truth, interval_of_sample, draws=1500):
     return held / draws
 
 
+def test_wilson_covers_what_readme_says():
+    def normal(successes):
+        half = 1.96 * math.sqrt(successes * (20 - successes) / 20**3)
+        return successes / 20 - half, successes / 20 + half
+
+    def coverage(interval):
+        bounds = [interval(successes) for successes in range(21)]
+        chances = stats.binom.pmf(range(21), 20, 0.95)
+        return sum(chance for chance, (low, high) in zip(chances, bounds, strict=True) if low <= 0.95 <= high)
+
+    assert round(coverage(normal), 2) == 0.64
+    assert round(coverage(lambda successes: wilson_interval(successes, 20)), 2) == 0.92
+
+
 def test_wilson_coverage():
     coin = random.Random(1)
     interval = lambda: wilson_interval(sum(coin.random() < 0.3 for _ in range(50)), 50)  # noqa: E731
