@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,15 +13,15 @@ from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.allowance import Allowance
-from modelgauge.config.options import NUMBER, TEXT, Option, Values, instance_of, number, whole_number
 from modelgauge.config.run_options import OPTIONS, Group, options_of
-from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
-from modelgauge.files.regular import bytes_of_file
+from modelgauge.errors import InvalidOptionError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modelgauge.data.prompts import SUTOptions
+    from click.shell_completion import CompletionItem
+
+    from modelgauge.config.options import Option, Values
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,6 +47,28 @@ class _AllowanceType(click.ParamType[Allowance]):
             return value if isinstance(value, Allowance) else Allowance.parse(value)
         except InvalidOptionError as error:
             self.fail(error.problem, param, ctx)
+
+
+class _DeclaredType(click.ParamType[Any]):
+    """The values of an option that a class of options declares."""
+
+    name = "value"
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._values.parse(value)
+        except ValueError as wanted:
+            self.fail(f"{value!r} is not {wanted}.", param, ctx)
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[Any]]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(word) for word in self._values.words if word.startswith(incomplete)]
 
 
 ALLOWANCE = _AllowanceType()
@@ -93,16 +113,6 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
     return decorated
 
 
-def _value(values: Values) -> Callable[[str], Any]:
-    def value(written: str) -> Any:
-        try:
-            return values.parse(written)
-        except ValueError as wanted:
-            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
-
-    return value
-
-
 def declared_options(
     options: Mapping[str, Option], headings: Mapping[str, str] | None = None
 ) -> Callable[[F], F]:
@@ -128,7 +138,7 @@ def _option(name: str, about: Option) -> Callable[[F], F]:
         name,
         metavar=about.metavar or None,
         is_flag=not about.metavar,
-        type=_value(about.values) if about.metavar else None,
+        type=_DeclaredType(about.values) if about.metavar else None,
         multiple=about.several,
         default=None,
         help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
@@ -243,77 +253,6 @@ prompt_options = together(
 context_option = click.option(
     "--context", metavar="JSON", help="The prompt's context, for annotators that read it."
 )
-
-
-# --- SUT options -------------------------------------------------------------------------------------
-
-
-def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[str, Any] | None:
-    """Read a JSON Schema.
-
-    Raises:
-        InputFileError: there is no such file, or no schema in it.
-    """
-    if file is None:
-        return None
-    fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
-    written = bytes_of_file(file)
-    try:
-        schema = json.loads(written.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise InputFileError(f"--response-schema {file} is not JSON: {error}.", fix=fix) from None
-    if not isinstance(schema, dict):
-        raise InputFileError(f"--response-schema {file} holds no JSON object.", fix=fix)
-    return schema
-
-
-_FROM_1 = whole_number(ge=1)
-_SEED = instance_of((int, str), "a seed or a text")._replace(
-    read=lambda text: int(text) if re.fullmatch("-?[0-9]+", text) else text  # 1_000 is a text
-)
-
-
-def _sut_option(
-    name: str, values: Values, metavar: str, text: str, *flags: str, default: tuple[()] | None = None
-) -> Callable[[F], F]:
-    return _option(name, Option(default, text, values, metavar=metavar, flags=flags))
-
-
-sut_options = together(
-    _sut_option("num_completions", _FROM_1, "N", "How many completions to ask for."),
-    _sut_option("max_tokens", _FROM_1, "N", "Most tokens in a completion."),
-    _sut_option(
-        "temperature", number(ge=0), "NUMBER", "Temperature of sampling; 0 for the most likely token."
-    ),
-    _sut_option("top_p", number(ge=0, le=1), "NUMBER", "Nucleus sampling, 0 to 1."),
-    _sut_option("top_k_per_token", _FROM_1, "K", "Choose among the K most likely tokens.", "--top-k"),
-    _sut_option("stop_sequences", TEXT, "TEXT", "Where to stop; repeatable.", "--stop", default=()),
-    _sut_option("presence_penalty", NUMBER, "NUMBER", "Penalty for tokens that occurred."),
-    _sut_option("frequency_penalty", NUMBER, "NUMBER", "Penalty for tokens by how often they occurred."),
-    _sut_option("random", _SEED, "SEED", "A seed, or any text; another value makes another request."),
-    _sut_option("top_logprobs", whole_number(ge=0), "N", "Log-probabilities of the N likeliest tokens."),
-    click.option(
-        "--response-schema",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        callback=_schema,
-        help="A file with a JSON Schema for the completions.",
-    ),
-    heading="What SUTs are asked for",
-)
-"""The options of `SUTOptions`, each under its field's name; `pop_sut_options` makes the object."""
-
-
-def pop_sut_options(given: dict[str, Any]) -> SUTOptions:
-    """Take what `sut_options` added out of a command's arguments.
-
-    Raises:
-        InvalidDataError: a value is out of its range (not finite, say).
-    """
-    from modelgauge.data.prompts import SUTOptions
-
-    asked = {name: given.pop(name) for name in SUTOptions.model_fields}
-    return SUTOptions(**{**asked, "stop_sequences": asked["stop_sequences"] or None})
 
 
 # --- options of runs ---------------------------------------------------------------------------------

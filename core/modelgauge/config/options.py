@@ -29,11 +29,13 @@ class Values(NamedTuple):
         wanted: what to give, for messages.
         holds: whether a value is one of them.
         read: makes a value of a text, or raises ValueError.
+        words: all values, if they are a few words.
     """
 
     wanted: str
     holds: Callable[[Any], bool]
     read: Callable[[str], Any] = str
+    words: tuple[str, ...] = ()
 
     def parse(self, written: object) -> Any:
         """Return the value of what stands in a command line, the environment or a file of settings.
@@ -114,7 +116,7 @@ def _in_words(bounds: Bounds) -> str:
 
 def one_of(*words: str) -> Values:
     """The values of an option that takes one of a few words."""
-    return Values(f"one of: {', '.join(words)}", lambda value: value in words)
+    return Values(f"one of: {', '.join(words)}", lambda value: value in words, words=words)
 
 
 def truth(text: str) -> bool:

@@ -13,7 +13,6 @@ from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import Judging, answered, check_app
-from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import judged, raise_first_of_app
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import (
@@ -24,6 +23,7 @@ from modelgauge.evals.inputs import (
     metrics_of,
 )
 from modelgauge.evals.results import TestResult, why_unjudged
+from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing

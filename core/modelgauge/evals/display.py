@@ -13,8 +13,8 @@ from typing import Any
 from modelgauge.data.estimates import figure_beside
 from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
+from modelgauge.evals.session_options import Display
 from modelgauge.reports.layout import Page, Style, ends_of, one_line
 from modelgauge.wording.figures import limit
 from modelgauge.wording.phrases import counted

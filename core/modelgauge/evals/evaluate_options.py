@@ -1,23 +1,17 @@
-"""The options of `evaluate`, grouped in configs, and those of `modelgauge test run`.
-
-Those of the engine are in `Runner`.
-"""
+"""The options of `evaluate`, grouped in configs. Those of the engine are in `Runner`."""
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.config.options import check_options, option, options_in
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError
+from modelgauge.evals.session_options import Display
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import did_you_mean
-
-Display = Literal["all", "failing", "passing"]
 
 _OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"options"})
 
@@ -146,52 +140,3 @@ class Configs:
             "caching": self.cache_config.use_cache,
             **self.async_config.options(),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class TestRunOptions:
-    """The options of `modelgauge test run` that concern `assert_test`.
-
-    Args:
-        repeat: how often each test is run.
-        use_cache: False asks the judges again.
-        ignore_errors: a metric without a score fails its case, instead of raising its error.
-        skip_on_missing_params: leave out metrics that need what a case does not have.
-        display: which cases are listed at the end.
-        identifier: what the user calls this run.
-        folder_file: the file into which the session writes the folder of its run, for the command.
-        command_file: the file that holds the command line.
-    """
-
-    __test__ = False
-
-    repeat: int = 1
-    use_cache: bool = True
-    ignore_errors: bool = False
-    skip_on_missing_params: bool = False
-    display: Display = "all"
-    identifier: str | None = None
-    folder_file: str | None = None
-    command_file: str | None = None
-
-    def command_line(self) -> list[str] | None:
-        """The command line of `modelgauge test run`; None if pytest was called directly."""
-        if self.command_file is None:
-            return None
-        command: list[str] = json.loads(Path(self.command_file).read_text(encoding="utf-8"))
-        return command
-
-    def recorded(self) -> dict[str, Any]:
-        """The options that a manifest records."""
-        return {
-            name: value for name, value in asdict(self).items() if name not in ("folder_file", "command_file")
-        }
-
-    def as_json(self) -> str:
-        """Return the options as JSON, for the processes of the session."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "TestRunOptions":
-        """Make the options of what `as_json` returned."""
-        return cls(**json.loads(text))

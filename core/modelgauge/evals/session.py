@@ -37,12 +37,12 @@ from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown, place_of
-from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
 from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
+from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover

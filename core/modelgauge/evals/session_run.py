@@ -54,8 +54,8 @@ from modelgauge.engine.run_files.lines import counted_lines, index_in, whole_lin
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered, with_distinct_titles
-from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.session_cases import OUTSIDE, Cases
+from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.files.whole import append_whole, cut_torn_line

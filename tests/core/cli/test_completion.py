@@ -44,6 +44,8 @@ def test_commands_and_options(offered):
     assert values(offered("cache s")) == ["stats"]
     assert "--max-test-items" in values(offered("run-test --max"))
     assert values(offered("compare a b --format ")) == ["text", "github"]
+    assert values(offered("compare a b --test ")) == ["permutation", "wilcoxon", "bootstrap"]
+    assert values(offered("test run --display f")) == ["failing"]
     assert values(offered("--version --log-")) == ["--log-level"]
 
 

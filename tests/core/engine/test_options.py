@@ -1,12 +1,16 @@
 """The options of a run, as its manifest keeps them."""
 
+import inspect
 import json
+import typing
 from pathlib import Path
 
 import pytest
 
-from modelgauge import SUTOptions
+from modelgauge import Runner, SUTOptions
+from modelgauge.api import RunnerOptions
 from modelgauge.config.run_options import OPTIONS, RunOptions
+from modelgauge.config.run_options_dict import RunOptionsDict
 from modelgauge.errors import InvalidOptionError
 
 
@@ -54,6 +58,15 @@ def test_what_is_recorded_of_options_is_json_and_holds_no_secrets():
 )
 def test_only_what_is_no_mean_of_repeats_is_called_a_reduction(repeats, reduce, reduction):
     assert RunOptions(repeats=repeats, reduce=reduce).reduction == reduction
+
+
+def test_runner_takes_keywords_of_functions_that_hand_on_to_it():
+    handed_on, own = typing.get_type_hints(RunnerOptions), typing.get_type_hints(Runner.__init__)
+    with_parameters_of_their_own = {"data_dir", "max_test_items"}
+    parameters = inspect.signature(Runner).parameters.keys() - {"options"} - with_parameters_of_their_own
+    assert {name: handed_on.pop(name) for name in parameters} == {name: own[name] for name in parameters}
+    assert handed_on.keys() == RunOptionsDict.__annotations__.keys()
+    assert handed_on.keys() == OPTIONS.keys() - with_parameters_of_their_own
 
 
 @pytest.mark.parametrize("name", OPTIONS)

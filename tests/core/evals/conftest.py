@@ -6,8 +6,8 @@ import pytest
 from pytest_sessions import outside_of_any_session
 
 from modelgauge import Score
-from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.pytest_plugin import OPTIONS
+from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.metrics import Metric
 
 

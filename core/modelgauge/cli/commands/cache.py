@@ -12,13 +12,12 @@ from modelgauge.cli.command_options import (
     confirm,
     context_option,
     data_dir_option,
-    pop_sut_options,
     prompt_options,
     shared_options,
-    sut_options,
     together,
 )
 from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
+from modelgauge.cli.sut_options import pop_sut_options, sut_options
 from modelgauge.reports.layout import one_line
 from modelgauge.wording.figures import size
 from modelgauge.wording.phrases import counted, in_common

@@ -19,10 +19,8 @@ from modelgauge.cli.command_options import (
     data_dir_option,
     data_options,
     pop_run_options,
-    pop_sut_options,
     run_options,
     shared_options,
-    sut_options,
     together,
 )
 from modelgauge.cli.comparing import baseline_options, pop_baseline
@@ -33,6 +31,7 @@ from modelgauge.cli.dataset_options import (
 )
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import left_out_as_json, report_options, run_and_report
+from modelgauge.cli.sut_options import pop_sut_options, sut_options
 from modelgauge.cli.thresholds import check_before
 from modelgauge.plugins.name_matches import check_names
 

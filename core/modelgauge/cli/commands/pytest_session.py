@@ -15,15 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, judge_option, no_report_option, shared_options
+from modelgauge.cli.command_options import (
+    data_dir_option,
+    declared_options,
+    judge_option,
+    no_report_option,
+    shared_options,
+)
 from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, LazyGroup, when_terminated
+from modelgauge.config.options import options_in
 from modelgauge.errors import RunStoppedError, UsageError
+from modelgauge.evals.session_options import TestRunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.evals.evaluate_options import TestRunOptions
 
 _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
@@ -40,43 +47,12 @@ def test() -> None:
 
 @test.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": True})
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED, metavar="FILE... [PYTEST_OPTIONS]")
-@click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Run each test N times, and ask judges again each time; the record has the means of each case.",
-)
-@click.option(
-    "--use-cache/--no-caching",
-    default=True,
-    help="Whether earlier answers of judges are used again.  [default: --use-cache]",
-)
-@click.option(
-    "--ignore-errors",
-    is_flag=True,
-    help="Let a metric without a score fail its case, instead of raising its error.",
-)
-@click.option(
-    "--skip-on-missing-params",
-    is_flag=True,
-    help="Skip metrics that need a field that a test case does not have.",
-)
-@click.option(
-    "--display",
-    type=click.Choice(["all", "failing", "passing"]),
-    default="all",
-    show_default=True,
-    help="Which test cases are listed at the end.",
-)
-@click.option("--identifier", metavar="NAME", help="A name for this run.")
+@declared_options(options_in(TestRunOptions))
 @no_report_option
 @judge_option
 @data_dir_option
 @shared_options
-def run(
-    app: App, /, *, pytest_args: tuple[str, ...], identifier: str | None, judge: str | None, **given: Any
-) -> None:
+def run(app: App, /, *, pytest_args: tuple[str, ...], judge: str | None, **given: Any) -> None:
     """Run test files with pytest, and record the cases of all `assert_test` calls as one run.
 
     Other options than those below go to pytest: -n 4 (with pytest-xdist), -k, -x, -v, … The exit code is 1 if a test
@@ -94,17 +70,14 @@ def run(
             "-n runs tests in several processes, which needs pytest-xdist, and that is not installed.",
             fix="Install it: pip install pytest-xdist; or leave out -n.",
         )
-    from modelgauge.evals.evaluate_options import TestRunOptions
-
     app.configure(judge=judge)
     _check_names(app)
-    _check_identifier(identifier)
+    _check_identifier(given["identifier"])
     with TemporaryDirectory(prefix="modelgauge-") as folder:
         record_path, command = Path(folder, "run"), Path(folder, "command")
         command.write_text(json.dumps(["modelgauge", *map(app.redact, app.args)]), encoding="utf-8")
-        options = TestRunOptions(
-            identifier=identifier, folder_file=str(record_path), command_file=str(command), **given
-        )
+        chosen = {name: value for name, value in given.items() if value is not None}
+        options = TestRunOptions(folder_file=str(record_path), command_file=str(command), **chosen)
         environment = _environment(app, options)
         app.exit_code = _pytest(pytest_args, environment, _STDERR if app.as_json else None)
         if app.as_json:

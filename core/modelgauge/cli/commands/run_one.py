@@ -10,14 +10,13 @@ import click
 from modelgauge.cli.command_options import (
     context_option,
     pop_run_options,
-    pop_sut_options,
     prompt_options,
     run_options,
     shared_options,
-    sut_options,
     together,
 )
 from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
+from modelgauge.cli.sut_options import pop_sut_options, sut_options
 from modelgauge.errors import InputFileError
 from modelgauge.reports.layout import ends_of, indented
 from modelgauge.wording.phrases import counted
