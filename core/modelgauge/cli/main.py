@@ -21,6 +21,7 @@ COMMANDS = {
             "run": ("measure:run", "Run what a file describes: tests, SUTs, options, thresholds."),
             "resume": ("rerun:resume", "Continue a run that was stopped."),
             "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
+            "merge": ("merge:merge", "Join runs that each measured some items of a test."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt, and show request and response."),
             "run-annotator": ("run_one:run_annotator", "Let an annotator judge one completion."),
             "list-items": ("listing:list_items", "Show every prompt that a test will send."),

@@ -1,4 +1,4 @@
-"""Shared by `run-test`, `resume` and `rescore`: options of the report, its file, the report itself, the exit code.
+"""Shared by `run-test`, `resume`, `rescore` and `merge`: options of the report, its file, the report, the exit code.
 
 Each command decides what is run.
 """
@@ -148,7 +148,7 @@ def run_and_report(
         given: the command's arguments, with those of `report_options` and `--json`.
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
-        verb: the command: `run-test`, `resume` or `rescore`.
+        verb: the command: `run-test`, `resume`, `rescore` or `merge`.
         again: the command line that does what is left when not all was done; by default, `resume` for what is left.
         baseline: compares the runs; None if there is nothing to compare them with.
         left_out: pairs that do not fit; `run` may add some.
@@ -310,7 +310,7 @@ class _Ending:
 
         # `resume` needs a higher cap to go on where one was reached; `rescore` begins again.
         more = "" if self.verb == "rescore" else higher_cap(run.record for run in self.runs)
-        if self.verb != "run-test" and not self.interrupted and not more:
+        if self.verb in ("resume", "rescore") and not self.interrupted and not more:
             self.app.note("To go on, correct that and run the same command again.")
             return
         corrected = ", once that is corrected" if any(run.needs_correction for run in self.runs) else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
+from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, added_later, typed
 from modelgauge.data.estimates import Estimate, value_text
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import JsonObject
@@ -102,6 +102,7 @@ class TestRecord(Frozen):
             nothing).
         failure: why the run ended early, else None.
         concurrency: for the SUT and each annotator by uid, the changes of its limit.
+        merged_from: the ids of the runs that `modelgauge merge` joined into this run.
     """
 
     __test__: ClassVar[bool] = False
@@ -141,6 +142,7 @@ class TestRecord(Frozen):
     notes: tuple[str, ...] = ()
     failure: RunFailure | None = None
     concurrency: dict[str, tuple[ConcurrencyChange, ...]] = Field(default_factory=dict)
+    merged_from: tuple[str, ...] = added_later(())
     _items: Callable[[], Iterable[ItemRecord]] = PrivateAttr(default=tuple)
     _folder: Path | None = PrivateAttr(default=None)
 

@@ -28,6 +28,7 @@ from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.run_files.journal import line_of, without_contexts
 from modelgauge.engine.run_files.lines import unreadable
+from modelgauge.engine.run_record import MERGED_FROM, merged_note
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular
@@ -98,6 +99,8 @@ class EarlierSessions:
 
     def notes(self) -> Iterator[str]:
         """What a reader of the record should know of the earlier sessions."""
+        if run_ids := self.manifest.get(MERGED_FROM):
+            yield merged_note(run_ids)
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
 

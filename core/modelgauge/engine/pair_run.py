@@ -16,7 +16,6 @@ from modelgauge.data.results import (
     Sample,
     known_directions,
     normalized_result,
-    recorded_ranges,
 )
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
@@ -28,11 +27,26 @@ from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.items.item import ItemWorker
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.items.source import ItemSource, NumberedItem, check_cluster, chosen, without_items
+from modelgauge.engine.items.source import (
+    ItemRange,
+    ItemSource,
+    NumberedItem,
+    check_cluster,
+    chosen,
+    without_items,
+)
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
+from modelgauge.engine.run_record import (
+    MERGED_FROM,
+    PART_OF,
+    notes_on_items,
+    part_note,
+    population_of,
+    run_record,
+)
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.engine.workers import Workers
@@ -94,6 +108,7 @@ class PairRun:
         )
         self._description = WorkDescription.of(work, shared.options)
         self._sample: Sample | None = None
+        self._range: ItemRange | None = None
         self._ids = Ids(work.test.uid)
         self._source: ItemSource | None = None
         self._workers: Workers | None = None
@@ -173,9 +188,7 @@ class PairRun:
     @property
     def _population(self) -> int | None:
         """How many items the test has, where intervals are about these."""
-        if not self.shared.options.finite:
-            return None
-        return self._expected_number if self._sample is None else self._sample.total
+        return population_of(self.shared.options, self._expected_number, self._sample)
 
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
@@ -235,11 +248,13 @@ class PairRun:
         return await self._authors_task
 
     def _items(self, thread: OneThread) -> ItemSource:
-        items, number, total = chosen(self.work.test, self.work.dependencies, self.shared.options, self._ids)
-        if number is not None and total is not None and self.shared.options.item_range is None:
+        options = self.shared.options
+        choice = chosen(self.work.test, self.work.dependencies, options, self._ids)
+        items, number, total, self._range = choice
+        if number is not None and total is not None and self._range is None:
             total += self.work.respondent.left_out
             if number < total:
-                self._sample = Sample(size=number, total=total, seed=self.shared.options.seed)
+                self._sample = Sample(size=number, total=total, seed=options.seed)
         items, number = self._worker.answerer.answered(items, number)
         left = number if self._number is None else self._number - len(self._earlier.recorded)
         return ItemSource(self._earlier.remaining(items), left, thread)
@@ -320,36 +335,28 @@ class PairRun:
 
     def _record(self, result: dict[str, Any], seconds: float, manifest: Mapping[str, Any]) -> TestRecord:
         """The record of the run, without secrets that an error may have named."""
-        options, known = self.shared.options, self.known
-        record = TestRecord(
+        record = run_record(
+            self._description,
+            self._index,
+            self.tally,
+            self.known,
             **self._ids_of_run(),
-            **self._description.identity()
-            | {"ranges": recorded_ranges(self._index.columns.ranges())}
-            | {"dependency_versions": manifest["dependency_versions"]},
-            sut_options=self._description.options["sut_options"],
-            cluster=options.cluster,
+            dependency_versions=manifest["dependency_versions"],
             plugins=manifest.get("plugins", {}),
+            merged_from=tuple(manifest.get(MERGED_FROM, ())),
             sample=self._sample,
-            prompts=len(self._index.prompts) if self._index.is_asked else None,
-            distinct_prompts=self._index.distinct_prompts(),
-            hyperparameters=dict(options.hyperparameters),
-            identifier=options.identifier,
             cancelled=self.cancelled,
-            counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
             result=result,
             seconds=round(seconds, 3),
-            spent=self.tally.spent(),
             notes=tuple(self._all_notes()),
             failure=self._failure,
             concurrency=self._earlier.concurrency_with(
                 {target.owner.uid: target.admission.limiter for target in self.targets},
                 self._totals.earlier_seconds,
             ),
-            repeats=options.repeats,
-            reduction=options.reduction,
         )
         written = record.model_dump_json()
-        clean = options.redactor.redact_json_text(written)
+        clean = self.shared.options.redactor.redact_json_text(written)
         if clean != written:
             record = record_from_json(json.loads(clean), "The record")
         return record.with_items(self.folder.items, self.folder.path)
@@ -361,14 +368,9 @@ class PairRun:
         if self._ids.repeated:
             repeat = counted(self._ids.repeated, "item repeats", "items repeat")
             yield f"{repeat} the prompts of an earlier item, with ids that end in ~2, ~3, …"
-        if lacking := self._index.unclustered:
-            have = counted(lacking, "item has", "items have")
-            yield f"{have} no '{self.shared.options.cluster}': each is a cluster of its own."
-        if self.shared.options.finite and self._population is None:
-            yield "How many items the test has is not known, so the intervals are about all items like these."
+        yield from notes_on_items(self._index, self._population)
         if self.shared.options.item_range is not None:
-            first, end = self.shared.options.item_range
-            yield f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
+            yield part_note(self.shared.options.item_range)
         yield from self._worker.answerer.notes()
         yield from self._earlier.notes()
         yield from self.tally.notes()
@@ -390,7 +392,13 @@ class PairRun:
             "options": self._description.options,
             "dependency_versions": {**made["dependency_versions"], **self.work.dependency_versions},
         }
-        return {**made, **now}
+        return {**made, **now, **self._part_of()}
+
+    def _part_of(self) -> dict[str, Any]:
+        """Say how large the run is that this run measures a range of, once that is known."""
+        if self._range is None or self._range.whole is None:
+            return {}
+        return {PART_OF: {"items": self._range.whole, "total": self._range.total}}
 
     def _ids_of_run(self) -> dict[str, Any]:
         return {

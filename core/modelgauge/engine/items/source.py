@@ -86,11 +86,44 @@ class Choice(NamedTuple):
         items: in order.
         number: how many they are; None if that is not known before they are read.
         total: how many the test makes; None if that is not known before they are read.
+        range: the range that they are of, if the run has one.
     """
 
     items: Iterator[NumberedItem]
     number: int | None
     total: int | None
+    range: "ItemRange | None" = None
+
+
+class ItemRange:
+    """The items of a range of places.
+
+    Args:
+        items: all items.
+        places: the first place, and the one after the last.
+        whole: the number of all items; None if it is not known.
+        total: the number of items of the test, of which `max_test_items` may have chosen some; None if not known.
+
+    Attributes:
+        whole, total: as above. They become known if the range reaches the last item.
+    """
+
+    def __init__(
+        self, items: Iterator[NumberedItem], places: tuple[int, int], whole: int | None, total: int | None
+    ) -> None:
+        self.whole, self.total = whole, total
+        self._items, self._places = items, places
+
+    def __iter__(self) -> Iterator[NumberedItem]:
+        number, (first, end) = 0, self._places
+        for item in self._items:
+            number += 1
+            if number > end:  # looked at only to see whether there is one
+                return
+            if number > first:
+                yield item
+        self.whole = number
+        self.total = self.total if self.total is not None else number
 
 
 def chosen(
@@ -116,10 +149,11 @@ def chosen(
     if options.max_test_items is not None:
         few = sample(warning_when_slow(items, _CHOOSES, test.uid), options.max_test_items, options.seed)
         items, number, total = iter(few), len(few), len(ids)
-    if options.item_range is not None:
-        start, stop = options.item_range
-        items, number = islice(items, start, stop), None if number is None else len(range(number)[start:stop])
-    return Choice(items, number, total)
+    if options.item_range is None:
+        return Choice(items, number, total)
+    of_range = ItemRange(items, options.item_range, number, total)
+    in_range = None if number is None else len(range(number)[slice(*options.item_range)])
+    return Choice(iter(of_range), in_range, total, of_range)
 
 
 def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions) -> None:

@@ -120,11 +120,17 @@ class RunFolder:
         with suppress(OSError):  # nearly always: it is not empty
             self.path.rmdir()
 
-    def write_manifest(self, manifest: Any, redact: Callable[[str], str]) -> None:
-        """Write `run.json`, without the secrets of a command line; signed, unless somebody else's stands there."""
+    def write_manifest(self, manifest: Any, redact: Callable[[str], str], *, is_own: bool = True) -> None:
+        """Write `run.json`, without the secrets of a command line; signed, unless somebody else's stands there.
+
+        Args:
+            manifest: JSON data.
+            redact: takes secrets out of a JSON text.
+            is_own: False for a new run with names that somebody else may have chosen.
+        """
         path, clean = self.path / MANIFEST, json.loads(redact(json.dumps(manifest, ensure_ascii=False)))
-        own = not path.exists() or is_signed(self.read_manifest())
-        text = json.dumps(signed(clean) if own else clean, indent=2, ensure_ascii=False)
+        is_own = is_signed(self.read_manifest()) if path.exists() else is_own
+        text = json.dumps(signed(clean) if is_own else clean, indent=2, ensure_ascii=False)
         write_atomically(path, f"{text}\n")
 
     def read_manifest(self) -> dict[str, Any]:

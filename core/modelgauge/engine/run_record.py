@@ -1,0 +1,77 @@
+"""The record of a run, from its identity, its items and its counts: however these came together."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import Sample, recorded_ranges
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.description import WorkDescription
+from modelgauge.wording.phrases import counted
+
+if TYPE_CHECKING:  # it needs numpy
+    from modelgauge.config.run_options import RunOptions
+    from modelgauge.engine.items.scored_items import JournalIndex
+
+PART_OF = "part_of"
+"""In the manifest of a run with an item range: how many items there are without the range, and how many in the test."""
+
+MERGED_FROM = "merged_from"
+"""In the manifest of a run that was joined from others: their ids."""
+
+
+def run_record(
+    description: WorkDescription, index: "JournalIndex", tally: Tally, known: int | None, **facts: Any
+) -> TestRecord:
+    """Make the record of a run.
+
+    Args:
+        description: the test, the respondent and the options.
+        index: of the run's journal, with all items.
+        tally: the items and calls of all sessions.
+        known: the number of items, those that were not begun included; None if nobody knows.
+        facts: the other fields. They replace those that follow from the description.
+    """
+    options = index.options
+    fields: dict[str, Any] = {
+        **description.identity(),
+        "ranges": recorded_ranges(index.columns.ranges()),
+        "sut_options": description.options["sut_options"],
+        "cluster": options.cluster,
+        "repeats": options.repeats,
+        "reduction": options.reduction,
+        "hyperparameters": dict(options.hyperparameters),
+        "identifier": options.identifier,
+        "prompts": len(index.prompts) if index.is_asked else None,
+        "distinct_prompts": index.distinct_prompts(),
+        "counts": tally.frozen(None if known is None else max(0, known - tally.items)),
+        "spent": tally.spent(),
+    }
+    return TestRecord(**fields | facts)
+
+
+def population_of(options: "RunOptions", known: int | None, sample: Sample | None) -> int | None:
+    """Return the number of items that intervals are about; None if they are about all items like these."""
+    if not options.finite:
+        return None
+    return known if sample is None else sample.total
+
+
+def notes_on_items(index: "JournalIndex", population: int | None) -> Iterator[str]:
+    """Yield the notes on clusters and populations that do not follow from the options alone."""
+    if lacking := index.unclustered:
+        have = counted(lacking, "item has", "items have")
+        yield f"{have} no '{index.options.cluster}': each is a cluster of its own."
+    if index.options.finite and population is None:
+        yield "How many items the test has is not known, so the intervals are about all items like these."
+
+
+def part_note(item_range: tuple[int, int]) -> str:
+    """Return the note on a run with an item range."""
+    first, end = item_range
+    return f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
+
+
+def merged_note(run_ids: Sequence[str]) -> str:
+    """Return the note on a run that was joined from others."""
+    return f"Merged from {counted(len(run_ids), 'run')}: {', '.join(run_ids)}."
