@@ -28,7 +28,7 @@ from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.run_files.journal import line_of, without_contexts
 from modelgauge.engine.run_files.lines import unreadable
-from modelgauge.engine.run_record import MERGED_FROM, merged_note
+from modelgauge.engine.run_record import merged_note
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular
@@ -50,6 +50,7 @@ class EarlierSessions:
         totals: what the earlier sessions used; None if nobody kept count.
         concurrency: how the limits changed in the earlier sessions, as far as they ended.
         retry_failed: whether failed items are asked again.
+        merged_from: the ids of the runs that were joined into the run.
 
     Attributes:
         retried: the failed items that are asked again and have no new line yet, by index: the place of their line, and
@@ -63,6 +64,7 @@ class EarlierSessions:
     totals: Totals | None = None
     concurrency: Mapping[str, tuple[ConcurrencyChange, ...]] = field(default_factory=dict)
     retry_failed: bool = False
+    merged_from: tuple[str, ...] = ()
     recorded: RecordedItems = field(init=False)
     retried: dict[int, tuple[int, int]] = field(init=False, default_factory=dict)
     _begun: set[int] = field(init=False, default_factory=set)
@@ -95,12 +97,13 @@ class EarlierSessions:
             read_totals(folder),
             concurrency,
             retry_failed=retry_failed,
+            merged_from=folder.merged_from(),
         )
 
     def notes(self) -> Iterator[str]:
         """What a reader of the record should know of the earlier sessions."""
-        if run_ids := self.manifest.get(MERGED_FROM):
-            yield merged_note(run_ids)
+        if self.merged_from:
+            yield merged_note(self.merged_from)
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
 

@@ -40,7 +40,6 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.run_record import (
-    MERGED_FROM,
     PART_OF,
     notes_on_items,
     part_note,
@@ -343,7 +342,7 @@ class PairRun:
             **self._ids_of_run(),
             dependency_versions=manifest["dependency_versions"],
             plugins=manifest.get("plugins", {}),
-            merged_from=tuple(manifest.get(MERGED_FROM, ())),
+            merged_from=self._earlier.merged_from,
             sample=self._sample,
             cancelled=self.cancelled,
             result=result,

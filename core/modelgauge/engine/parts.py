@@ -21,11 +21,10 @@ from modelgauge.data.results import RunFailure, Sample, normalized_result, range
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.run_files.folder import MANIFEST, RunFolder, write_atomically
+from modelgauge.engine.run_files.folder import MANIFEST, MERGED_FROM, RunFolder, write_atomically
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile
 from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.engine.run_record import (
-    MERGED_FROM,
     PART_OF,
     merged_note,
     notes_on_items,

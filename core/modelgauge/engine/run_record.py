@@ -16,9 +16,6 @@ if TYPE_CHECKING:  # it needs numpy
 PART_OF = "part_of"
 """In the manifest of a run with an item range: how many items there are without the range, and how many in the test."""
 
-MERGED_FROM = "merged_from"
-"""In the manifest of a run that was joined from others: their ids."""
-
 
 def run_record(
     description: WorkDescription, index: "JournalIndex", tally: Tally, known: int | None, **facts: Any

@@ -227,6 +227,15 @@ def test_resume_asks_the_missing_items_only(data):
     assert merged.notes[0] in resumed.notes
 
 
+def test_resume_refuses_damaged_ids_of_parts_before_it_asks(data):
+    merged = merge(paths(asked(data, item_range=(0, 2)), asked(data, item_range=(5, 8))))
+    edited(merged, "run.json", lambda manifest: manifest.update(merged_from=5))
+    CALLS.clear()
+    with pytest.raises(RecordError, match="damaged: merged_from: 5 is not a list of ids"):
+        resume(merged.folder, test=Listed("numbers"), sut=shouting())
+    assert not CALLS
+
+
 def test_run_is_unfinished_while_nobody_knows_how_many_items_there_are(data):
     parts = [asked(data, Numbers, max_test_items=None, item_range=places) for places in ((0, 6), (6, 11))]
     merged = merge(paths(*parts))

@@ -30,6 +30,8 @@ RUN_FILES = MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "reco
 REPORT = "report.html"
 """The page of the run, which `modelgauge.reports` writes."""
 
+MERGED_FROM = "merged_from"
+"""The field of a manifest that names the runs which were joined into this run."""
 
 BUNDLE = "bundle.json"
 """The manifest of a bundle; in a data folder, it says that the runs and the cache there were unpacked from one."""
@@ -181,6 +183,17 @@ class RunFolder:
         if not isinstance(found, str) or why_no_run_id(found) is not None or found == self.run_id:
             raise self._damaged("rescores", f"{found!r} is not the id of another run")
         return found
+
+    def merged_from(self) -> tuple[str, ...]:
+        """The ids of the runs that were joined into this run; empty for other runs.
+
+        Raises:
+            RecordError: the manifest holds something else there.
+        """
+        found = self.read_manifest().get(MERGED_FROM, [])
+        if not isinstance(found, list) or not all(isinstance(run_id, str) for run_id in found):
+            raise self._damaged(MERGED_FROM, f"{found!r} is not a list of ids")
+        return tuple(found)
 
     def command_line(self) -> list[str] | None:
         """The command line that began the run; None if it was begun from Python.
