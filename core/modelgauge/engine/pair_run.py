@@ -40,7 +40,6 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.run_record import (
-    PART_OF,
     notes_on_items,
     part_note,
     population_of,
@@ -391,13 +390,7 @@ class PairRun:
             "options": self._description.options,
             "dependency_versions": {**made["dependency_versions"], **self.work.dependency_versions},
         }
-        return {**made, **now, **self._part_of()}
-
-    def _part_of(self) -> dict[str, Any]:
-        """Say how large the run is that this run measures a range of, once that is known."""
-        if self._range is None or self._range.whole is None:
-            return {}
-        return {PART_OF: {"items": self._range.whole, "total": self._range.total}}
+        return {**made, **now, **({} if self._range is None else self._range.for_manifest())}
 
     def _ids_of_run(self) -> dict[str, Any]:
         return {

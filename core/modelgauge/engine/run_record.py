@@ -13,9 +13,6 @@ if TYPE_CHECKING:  # it needs numpy
     from modelgauge.config.run_options import RunOptions
     from modelgauge.engine.items.scored_items import JournalIndex
 
-PART_OF = "part_of"
-"""In the manifest of a run with an item range: how many items there are without the range, and how many in the test."""
-
 
 def run_record(
     description: WorkDescription, index: "JournalIndex", tally: Tally, known: int | None, **facts: Any

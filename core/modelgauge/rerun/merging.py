@@ -5,8 +5,9 @@ from pathlib import Path
 
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
+from modelgauge.engine.joined_run import join
 from modelgauge.engine.observers import Observer, Observers
-from modelgauge.engine.parts import Part, join
+from modelgauge.engine.parts import RunPart
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RecordError, UsageError
@@ -63,7 +64,7 @@ def merge(
     return record
 
 
-def _part(folder: RunFolder) -> Part:
+def _part(folder: RunFolder) -> RunPart:
     """Read a run that is to be joined with others.
 
     Raises:
@@ -80,4 +81,4 @@ def _part(folder: RunFolder) -> Part:
         )
     if original.described.sut_uid == GIVEN:
         raise original.of_given_outputs("it cannot be a part of a run")
-    return Part(folder, folder.read_manifest(), original.described, record, original.is_own)
+    return RunPart(folder, folder.read_manifest(), original.described, record, original.is_own)

@@ -32,6 +32,9 @@ from modelgauge.wording.phrases import a_thing
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+PART_OF = "part_of"
+"""The field of a manifest for the size of the whole run, of which an item range is a part."""
+
 _CHUNK = 1024
 _FIRST_CHUNK = 32  # so that the first calls are sent soon
 _LOW = 128
@@ -124,6 +127,10 @@ class ItemRange:
                 yield item
         self.whole = number
         self.total = self.total if self.total is not None else number
+
+    def for_manifest(self) -> dict[str, Any]:
+        """Return what a manifest says of the whole run, once that is known."""
+        return {} if self.whole is None else {PART_OF: {"items": self.whole, "total": self.total}}
 
 
 def chosen(
