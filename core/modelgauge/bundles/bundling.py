@@ -19,7 +19,7 @@ from modelgauge.bundles.manifest import (
 from modelgauge.bundles.signing import sign
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
-from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.prompts import ChatPrompt
 from modelgauge.data.responses import SUTCompletion
@@ -244,12 +244,10 @@ class TextRemover:
                 ]
             ),
             "digests": record.digests or digests,
+            "failures": tuple([failure.replaced(**_NO_ERROR_TEXTS) for failure in record.failures]),
             "redacted": True,
         }
-        if isinstance(record, TestItemRecord):
-            failed = tuple([failure.replaced(**_NO_ERROR_TEXTS) for failure in record.failed_repeats])
-            return record.replaced(**kept, failed_repeats=failed)
-        return record.replaced(**kept, **_NO_ERROR_TEXTS)
+        return record.replaced(**kept)
 
     def _prompt(self, prompt: PromptWithContext) -> PromptWithContext:
         asked = prompt.prompt

@@ -10,7 +10,7 @@ from typing import Any
 
 from modelgauge.bundles.item_checks import differences
 from modelgauge.bundles.run_checks import RunCheck, equal
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import RECORD, RunFolder
@@ -86,7 +86,7 @@ def _compare_items(made: RunCheck, again: JournalItems) -> int:
     for record in JournalItems(made.run.journal).in_order():
         while other is not None and other.index < record.index:
             other = next(new, None)
-        if other is None or other.index != record.index or not isinstance(record, TestItemRecord):
+        if other is None or other.index != record.index or not record.is_scored:
             continue
         if _lacks_answers(other):
             lacking += 1
@@ -97,15 +97,14 @@ def _compare_items(made: RunCheck, again: JournalItems) -> int:
 
 
 def _lacks_answers(item: ItemRecord) -> bool:
-    failures = [item] if isinstance(item, TestItemExceptionRecord) else item.failed_repeats
-    return any(failure.error_type == NotCachedError.__name__ for failure in failures)
+    return any(failure.error_type == NotCachedError.__name__ for failure in item.failures)
 
 
-def _differences(record: TestItemRecord, again: ItemRecord) -> Iterator[str]:
-    if not isinstance(again, TestItemExceptionRecord):
+def _differences(record: ItemRecord, again: ItemRecord) -> Iterator[str]:
+    if again.failure is None:
         yield from differences(record.measurements, again.measurements, _NOW)
-    elif again.error_type != RedactedAnswerError.__name__:
-        yield f"it was scored, and fails now: {again.error_type}: {again.message}"
+    elif again.failure.error_type != RedactedAnswerError.__name__:
+        yield f"it was scored, and fails now: {again.failure.reason}"
 
 
 def _of_results(record: TestRecord, again: TestRecord) -> Iterator[str]:

@@ -108,9 +108,9 @@ class RunObserver:
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         """An item has its record."""
-        if record.kind == "exception":
-            item, error = record.test_item.id, f"{record.error_type}: {record.message}"
-            log.info("Run %s: item %s failed at %s: %s", run_id, item, record.source_uid, error)
+        if (failure := record.failure) is not None:
+            item = record.test_item.id
+            log.info("Run %s: item %s failed at %s: %s", run_id, item, failure.source_uid, failure.reason)
 
     def run_finished(self, record: TestRecord) -> None:
         """A run has its record."""

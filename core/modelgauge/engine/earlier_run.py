@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import (
-    ItemRecord,
-    RepeatFailure,
-    TestItemExceptionRecord,
-    TestItemRecord,
-)
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
@@ -195,7 +190,7 @@ class EarlierSessions:
 
     def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
         either, recorded = [item], record.test_item
-        if isinstance(record, TestItemExceptionRecord):
+        if not record.is_scored:
             # An author's code may have put something into its contexts that cannot be written.
             either.append(without_contexts(item))
         if record.digests is None:  # nothing was taken out, unless an earlier version wrote it
@@ -323,7 +318,7 @@ class RecordedAnswers(Answerer):
             for n in range(self._repeats)
         }
         whole = {n: given for n, given in by_repeat.items() if len(given) == len(item.prompts)}
-        if not isinstance(old, TestItemRecord) and len(whole) < self._repeats:
+        if not old.is_scored and len(whole) < self._repeats:
             # The SUT failed, or some answers could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
@@ -331,8 +326,11 @@ class RecordedAnswers(Answerer):
             for interactions in whole.values()
             for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
-        failures = (failure for failure in old.failures if isinstance(failure, RepeatFailure))
-        failed |= {failure.repeat: failure for failure in failures if failure.repeat not in whole}
+        failed |= {
+            failure.repeat: failure
+            for failure in old.failures
+            if failure.repeat is not None and failure.repeat not in whole
+        }
         texts = " ".join(answer.asked.response.model_dump_json() for answer in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.lines import counted_lines
@@ -43,7 +43,7 @@ class RecordedItems:
                     f"{where}: item '{record.test_item.id}' is in the journal twice.",
                     fix="Remove one of the two lines.",
                 )
-            if self._retry_failed and isinstance(record, TestItemExceptionRecord):
+            if self._retry_failed and not record.is_scored:
                 self._failed[key] = offset
             else:
                 self._places[key] = offset

@@ -3,7 +3,6 @@
 import math
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, judged
 from modelgauge.reports.layout import Style
@@ -83,7 +82,7 @@ def _share_of_items(record: TestRecord) -> Estimate | None:
     passed = [
         {**judged(record.thresholds, item.measurements), **item.measurements}[PASSED]
         for item in record.iter_items()
-        if isinstance(item, TestItemRecord)
+        if item.is_scored
     ]
     return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelgauge.data.item_records import ItemRecord, outcome_of
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import UnknownNameError
 from modelgauge.runs.conditions import Condition, check_known
 from modelgauge.runs.recorded_run import RecordedRun
@@ -87,7 +87,7 @@ class Selection:
         return math.inf if value is None else sign * value, record.index
 
     def _fits(self, record: ItemRecord) -> bool:
-        if self.wrong and outcome_of(record) not in ("wrong", "below threshold"):
+        if self.wrong and record.outcome not in ("wrong", "below threshold"):
             return False
         measured = record.measurements
         if not all(

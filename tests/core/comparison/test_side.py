@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recorded import folder, item, record
 
 from modelgauge.comparison.pairing.side import Side
-from modelgauge.data.item_records import RepeatFailure
+from modelgauge.data.item_records import Failure
 from modelgauge.data.prompts import ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
@@ -152,7 +152,7 @@ def test_what_an_observed_app_did_is_no_part_of_its_input():
 
 
 def test_repeats_that_failed_are_left_out():
-    torn = RepeatFailure(repeat=1, stage="sut", source_uid="s", error_type="E", message="m", traceback="t")
+    torn = Failure(repeat=1, stage="sut", source_uid="s", error_type="E", message="m", traceback="t")
     side = side_of(record("a", item(0, 1.0, repeat_measurements=({"right": 1.0},), failed_repeats=(torn,))))
     assert list(side.repeats(np.array([0]))["right"](0)) == [1]
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from modelgauge.data.item_records import RepeatFailure
+from modelgauge.data.item_records import Failure
 from modelgauge.data.records import record_from_json
 from modelgauge.data.results import Counts, RunFailure
 from modelgauge.errors import RecordError
@@ -14,7 +14,7 @@ from modelgauge.runs.items import JournalItems
 from modelgauge.runs.record_files import record_as_json, records_as_json
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
-TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
+TORN = Failure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
 
 
 def test_items_come_in_the_order_of_the_test(folder, scored, failure):

@@ -333,6 +333,6 @@ def _add_items(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
         try:  # the quick way, which validates no answers
             columns.add(from_json(line, allow_inf_nan=False))
         except (LookupError, TypeError, AttributeError, ValueError):
-            item = item_from_json(line, f"{journal}, line {number}")  # says what is wrong
-            columns.add(item.model_dump(mode="json", include=_READ))
+            record = item_from_json(line, f"{journal}, line {number}")  # says what is wrong
+            columns.add(record.model_dump(mode="json", include=_READ))
         yield offset

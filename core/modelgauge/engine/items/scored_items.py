@@ -10,7 +10,7 @@ import numpy as np
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
@@ -84,7 +84,7 @@ class JournalIndex:
         """
         if self.is_asked:
             self.prompts.extend([self._question_hash(prompt.prompt) for prompt in item.prompts])
-        if isinstance(record, TestItemRecord):
+        if record.is_scored:
             self._add_measured(record, offset, item)
             return
         if record.measurements:
@@ -117,9 +117,9 @@ class JournalIndex:
 
     def _share_failed(self, record: ItemRecord) -> float:
         """The share of repeats that failed; 1 for a reduction other than the mean, where any may change the result."""
-        if not isinstance(record, TestItemRecord) or not record.failed_repeats:
+        if not record.is_scored or not record.failures:
             return 0.0
-        failed, measured = len(record.failed_repeats), len(record.repeat_measurements)
+        failed, measured = len(record.failures), len(record.repeat_measurements)
         return failed / (failed + measured) if self.options.reduction is None else 1.0
 
     def distinct_prompts(self) -> int | None:
