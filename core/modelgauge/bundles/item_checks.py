@@ -9,6 +9,7 @@ from typing import Any
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import RecordedRange, Threshold
+from modelgauge.data.thresholds import PASSED, has_passed
 from modelgauge.engine.items.measurer import Reducer, reduced
 from modelgauge.errors import ModelGaugeError
 
@@ -138,14 +139,14 @@ def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
         of_each = record.repeat_measurements
     for measurements in of_each:
         for name, threshold in declared.thresholds.items():
-            passed = measurements.get(f"{name}.passed")
+            recorded = measurements.get(f"{name}.{PASSED}")
             if (
                 name in measurements
-                and passed is not None
-                and bool(passed) != threshold.is_reached(measurements[name])
+                and recorded is not None
+                and has_passed(measurements, name) != threshold.is_reached(measurements[name])
             ):
                 against = f"{measurements[name]:g}, its threshold {threshold.value:g}"
-                yield f"{name}.passed is {passed:g}, where {name} is {against}"
+                yield f"{name}.{PASSED} is {recorded:g}, where {name} is {against}"
 
 
 def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how: str) -> Iterator[str]:

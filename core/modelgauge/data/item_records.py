@@ -21,8 +21,8 @@ from modelgauge.data.base import Count, Frozen, added_later
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import class_name, is_exact
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.results import failing
 from modelgauge.data.spans import TRACE, Span, Trace
+from modelgauge.data.thresholds import failing
 from modelgauge.errors import BlockedError, InvalidDataError, RecordError
 from modelgauge.wording.figures import exact
 from modelgauge.wording.phrases import beginning

@@ -22,10 +22,10 @@ from modelgauge.data.results import (
     Sample,
     Spent,
     Threshold,
-    known_directions,
     plain_result,
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
+from modelgauge.data.thresholds import known_directions
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.wording.phrases import counted
 

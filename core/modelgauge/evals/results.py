@@ -7,8 +7,9 @@ from typing import Any
 from modelgauge.data.estimates import Score
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Results
+from modelgauge.data.results import Results
 from modelgauge.data.spans import Span
+from modelgauge.data.thresholds import has_passed
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
@@ -164,7 +165,7 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
     answered = test.answered[item.index]
     return TestResult(
         name=title_of(answered.case),
-        success=item.is_scored and bool(item.measurements.get(PASSED, True)),
+        success=item.is_scored and has_passed(item.measurements) is not False,
         test_case=answered.case,
         metrics_data=data,
         spans=item.spans,

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.item_records import Failure, ItemRecord
-from modelgauge.data.results import PASSED, Counts
+from modelgauge.data.results import Counts
+from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
@@ -71,7 +72,7 @@ class SessionCase:
         if self.item is not None and self.item.failure is not None:
             error = self.item.failure.reason
         elif self.item is not None:
-            error = None if self.item.measurements.get(PASSED, True) else _CUT_SHORT
+            error = _CUT_SHORT if has_passed(self.item.measurements) is False else None
         return asdict(Shown(self.test, error is None, (), error))
 
 

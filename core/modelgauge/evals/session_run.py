@@ -33,14 +33,8 @@ from pydantic_core import to_json
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import (
-    GIVEN,
-    PYTEST,
-    Threshold,
-    known_directions,
-    normalized_result,
-    recorded_ranges,
-)
+from modelgauge.data.results import GIVEN, PYTEST, Threshold, normalized_result, recorded_ranges
+from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import (
     JOURNAL,

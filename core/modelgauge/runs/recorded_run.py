@@ -11,7 +11,8 @@ from typing import Literal
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
-from modelgauge.data.results import GIVEN, RunFailure, failing
+from modelgauge.data.results import GIVEN, RunFailure
+from modelgauge.data.thresholds import failing
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.run_files.lines import counted_lines

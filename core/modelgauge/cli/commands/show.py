@@ -174,7 +174,7 @@ def _check_count(app: App, run: RecordedRun, number: int, recorded: int) -> None
 
 def _show_not_passed(app: App, run: RecordedRun) -> int:
     """Show the scored items that are below a threshold, and say how many there are."""
-    from modelgauge.data.results import failing
+    from modelgauge.data.thresholds import failing
     from modelgauge.wording.figures import exact
 
     number = 0

@@ -18,7 +18,8 @@ from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, mea
 from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Direction, known_directions, range_of
+from modelgauge.data.results import Direction, range_of
+from modelgauge.data.thresholds import known_directions
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
