@@ -8,6 +8,7 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.cli.single_call import responses_of, throwaway_runner
+from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTResponse
@@ -104,8 +105,8 @@ class _Asking:
         if record.failure is not None:
             return [], record.failure.message
         for item in record.iter_items():
-            if item.failure is not None:
-                return [], item.failure.message
+            if not isinstance(item, TestItemRecord):
+                return [], item.message
             return list(responses_of(item)), ""
         return [], "it was not asked"
 

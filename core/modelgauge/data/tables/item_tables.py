@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations, completions_of
-from modelgauge.data.item_records import ItemRecord, trace_of
+from modelgauge.data.item_records import (
+    ItemRecord,
+    TestItemExceptionRecord,
+    TestItemRecord,
+    outcome_of,
+    trace_of,
+)
 from modelgauge.data.items import context_of
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
@@ -36,12 +42,12 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         run_id,
         item.id,
         record.index,
-        record.outcome,
+        outcome_of(record),
         "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
         answers[0] if answers else None,
         context_of(item),
-        *(getattr(record.failure, name, None) for name in _OF_FAILURE),
-        len(record.failures) if record.is_scored else 0,
+        *(getattr(record, name, None) for name in _OF_FAILURE),
+        len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,
         record.redacted,
     )
 
@@ -224,9 +230,9 @@ MEASUREMENTS = RecordTable(
 
 
 def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    if not record.is_scored:
+    if not isinstance(record, TestItemRecord):
         return
-    failed = {failure.repeat for failure in record.failures}
+    failed = {failure.repeat for failure in record.failed_repeats}
     number = len(record.repeat_measurements) + len(failed)
     measured = [repeat for repeat in range(number) if repeat not in failed]
     for repeat, values in zip(measured, record.repeat_measurements, strict=False):
@@ -267,7 +273,8 @@ def _traces(run_id: str, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
         if trace := trace_of(annotated.completion):
             yield key[2:], trace
     for failure in record.failures:
-        yield from (((None, failure.repeat, None), trace) for trace in failure.traces)
+        repeat = None if isinstance(failure, TestItemExceptionRecord) else failure.repeat
+        yield from (((None, repeat, None), trace) for trace in failure.traces)
 
 
 SPANS = RecordTable(

@@ -122,7 +122,7 @@ class ItemWorker:
             measurements=measured.values,
             binary=measured.binary,
             repeat_measurements=each,
-            failures=tuple([failed[repeat] for repeat in sorted(failed)]),
+            failed_repeats=tuple([failed[repeat] for repeat in sorted(failed)]),
             digests=None,
             redacted=False,
         )
