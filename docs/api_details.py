@@ -91,10 +91,11 @@ def _told(value: Any, constructor: Any = None) -> Iterator[str]:
     """What a docstring says: prose, then its sections."""
     told = sections_of(value)
     yield from filter(None, [prose(told.pop("", ""))])
+    if _inherited(value, "Args"):
+        told.setdefault("Args", "")
     more = sections_of(constructor) if inspect.isfunction(constructor) else {}
     for title, text in {**{key: one for key, one in more.items() if key}, **told}.items():
-        if title in _SECTIONS and entries_of(text):
-            entries = {**_inherited(value, title), **entries_of(text)}
+        if title in _SECTIONS and (entries := {**_inherited(value, title), **entries_of(text)}):
             rows = [(f"`{key}`", one) for key, one in entries.items()]
             yield table((_SECTIONS[title], "what it is" if title != "Raises" else "when"), list(rows))
         elif title == "Example":

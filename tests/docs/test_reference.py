@@ -19,6 +19,7 @@ from modelgauge import (
     PromptInteractionAnnotations,
     RunFailure,
     SUTCompletion,
+    TestItem,
     TestItemExceptionRecord,
     TestItemRecord,
     TestRecord,
@@ -27,6 +28,7 @@ from modelgauge import (
 )
 from modelgauge.cli.main import cli
 from modelgauge.config.settings import list_settings
+from modelgauge.data.item_records import Failure, json_fields
 from modelgauge.engine.totals import Totals
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.plugins import hookspecs
@@ -230,8 +232,12 @@ def test_every_field_of_the_journal_has_its_row() -> None:
     section = page("record.md").partition("## items.jsonl: the journal\n")[2].partition("\n## ")[0]
     tables = re.split(r"\n\n(?=[A-Z])", section)
     found = [fields_of(table) for table in tables if fields_of(table)]
-    expected = [TestItemRecord, TestItemExceptionRecord, SUTCompletion]
-    assert found == [list(one.model_fields) for one in expected]
+    item = {"index": 0, "test_item": TestItem("?"), "replaces": (1,)}
+    failure = Failure(repeat=0, stage="sut", source_uid="s", error_type="E", message="m", traceback="t")
+    scored = TestItemRecord(**item, interactions=(), measurements={}, failures=(failure,))
+    failed = TestItemExceptionRecord(**item, failures=(failure.replaced(repeat=None),))
+    lines = [list(json_fields(scored)), list(json_fields(failed))]
+    assert found == [*lines, list(SUTCompletion.model_fields)]
 
 
 def test_every_part_of_an_interaction_is_described() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import RecordedRange, Threshold
+from modelgauge.data.thresholds import PASSED, has_passed
 from modelgauge.engine.items.measurer import Reducer, reduced
 from modelgauge.errors import ModelGaugeError
 
@@ -48,7 +49,7 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
         repeats = {interaction.repeat for interaction in record.interactions} | _failed_repeats(record)
         declared = replace(declared, reduce=declared.reduce._replace(repeats=max(1, len(repeats))))
     yield from _of_answers(record, declared)
-    if isinstance(record, TestItemRecord):
+    if record.is_scored:
         yield from _of_repeats(record, declared)
         if not record.measurements:
             yield "it was not measured"
@@ -56,7 +57,7 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 
 def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
-    is_scored, repeats = isinstance(record, TestItemRecord), declared.reduce.repeats
+    is_scored, repeats = record.is_scored, declared.reduce.repeats
     failed = _failed_repeats(record)
     is_one_case = repeats == 1 or not declared.is_session
     by_repeat: dict[int, list[PromptInteractionAnnotations]] = {}
@@ -77,9 +78,7 @@ def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 
 def _failed_repeats(record: ItemRecord) -> set[int]:
-    return (
-        {failure.repeat for failure in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
-    )
+    return {failure.repeat for failure in record.failures if failure.repeat is not None}
 
 
 def _of_prompts(
@@ -111,11 +110,11 @@ def _of_annotations(interaction: PromptInteractionAnnotations, declared: Declare
             yield f"the annotation '{name}' is missing"
 
 
-def _of_repeats(record: TestItemRecord, declared: Declared) -> Iterator[str]:
+def _of_repeats(record: ItemRecord, declared: Declared) -> Iterator[str]:
     reduce = declared.reduce
     if reduce.repeats == 1:
         return
-    times = Counter(failure.repeat for failure in record.failed_repeats)
+    times = Counter(failure.repeat for failure in record.failures)
     measured = len(record.repeat_measurements)
     if measured + len(times) != reduce.repeats or times.total() != len(times):
         yield f"{measured} of its repeats were measured and {times.total()} failed, of {reduce.repeats}"
@@ -136,18 +135,18 @@ def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
         elif name in record.binary and declared.reduce.repeats == 1 and value not in (0.0, 1.0):
             yield f"{name} is {value:g}, and was given as True or False"
     of_each: Sequence[Mapping[str, float]] = (record.measurements,)
-    if isinstance(record, TestItemRecord) and declared.reduce.repeats > 1:
+    if record.is_scored and declared.reduce.repeats > 1:
         of_each = record.repeat_measurements
     for measurements in of_each:
         for name, threshold in declared.thresholds.items():
-            passed = measurements.get(f"{name}.passed")
+            recorded = measurements.get(f"{name}.{PASSED}")
             if (
                 name in measurements
-                and passed is not None
-                and bool(passed) != threshold.is_reached(measurements[name])
+                and recorded is not None
+                and has_passed(measurements, name) != threshold.is_reached(measurements[name])
             ):
                 against = f"{measurements[name]:g}, its threshold {threshold.value:g}"
-                yield f"{name}.passed is {passed:g}, where {name} is {against}"
+                yield f"{name}.{PASSED} is {recorded:g}, where {name} is {against}"
 
 
 def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how: str) -> Iterator[str]:

@@ -10,16 +10,15 @@ from typing import Any
 
 from modelgauge.bundles.item_checks import differences
 from modelgauge.bundles.run_checks import RunCheck, equal
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.engine.items.item_frame import ItemRecords, lines_of
-from modelgauge.engine.run_files.folder import RECORD
+from modelgauge.engine.run_files.folder import RECORD, RunFolder
 from modelgauge.errors import NotCachedError, RecordError, RedactedAnswerError
 from modelgauge.rerun.again import rescore
 from modelgauge.rerun.original import Names, OriginalRun
 from modelgauge.rerun.trust import check_names
-from modelgauge.runs.recorded_run import recorded_run
+from modelgauge.runs.items import JournalItems
 from modelgauge.wording.phrases import counted
 
 _NOW = "by the test now"
@@ -59,7 +58,7 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
         except RecordError as error:
             made.add(f"its answers cannot be measured again: {error.problem.rstrip('.')}")
             return
-        lacking = _compare_items(made, ItemRecords(lines_of(again)))
+        lacking = _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
     if lacking:
         made.unchecked.append(f"The scores of {counted(lacking, 'item')}: {_NOT_CACHED}")
     if again.failure is not None:
@@ -76,18 +75,18 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
             made.add(problem)
 
 
-def _compare_items(made: RunCheck, again: ItemRecords) -> int:
+def _compare_items(made: RunCheck, again: JournalItems) -> int:
     """Compare the items of two journals, both in the order of the test.
 
     Returns:
         How many were scored in the run, and lack answers now.
     """
-    new, lacking = again.records(), 0
+    new, lacking = again.in_order(), 0
     other = next(new, None)
-    for record in recorded_run(made.run).items().records():
+    for record in JournalItems(made.run.journal).in_order():
         while other is not None and other.index < record.index:
             other = next(new, None)
-        if other is None or other.index != record.index or not isinstance(record, TestItemRecord):
+        if other is None or other.index != record.index or not record.is_scored:
             continue
         if _lacks_answers(other):
             lacking += 1
@@ -98,15 +97,14 @@ def _compare_items(made: RunCheck, again: ItemRecords) -> int:
 
 
 def _lacks_answers(item: ItemRecord) -> bool:
-    failures = [item] if isinstance(item, TestItemExceptionRecord) else item.failed_repeats
-    return any(failure.error_type == NotCachedError.__name__ for failure in failures)
+    return any(failure.error_type == NotCachedError.__name__ for failure in item.failures)
 
 
-def _differences(record: TestItemRecord, again: ItemRecord) -> Iterator[str]:
-    if not isinstance(again, TestItemExceptionRecord):
+def _differences(record: ItemRecord, again: ItemRecord) -> Iterator[str]:
+    if again.failure is None:
         yield from differences(record.measurements, again.measurements, _NOW)
-    elif again.error_type != RedactedAnswerError.__name__:
-        yield f"it was scored, and fails now: {again.error_type}: {again.message}"
+    elif again.failure.error_type != RedactedAnswerError.__name__:
+        yield f"it was scored, and fails now: {again.failure.reason}"
 
 
 def _of_results(record: TestRecord, again: TestRecord) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.cli.single_call import responses_of, throwaway_runner
-from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTResponse
@@ -105,8 +104,8 @@ class _Asking:
         if record.failure is not None:
             return [], record.failure.message
         for item in record.iter_items():
-            if not isinstance(item, TestItemRecord):
-                return [], item.message
+            if item.failure is not None:
+                return [], item.failure.message
             return list(responses_of(item)), ""
         return [], "it was not asked"
 

@@ -108,9 +108,9 @@ class RunObserver:
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         """An item has its record."""
-        if record.kind == "exception":
-            item, error = record.test_item.id, f"{record.error_type}: {record.message}"
-            log.info("Run %s: item %s failed at %s: %s", run_id, item, record.source_uid, error)
+        if (failure := record.failure) is not None:
+            item = record.test_item.id
+            log.info("Run %s: item %s failed at %s: %s", run_id, item, failure.source_uid, failure.reason)
 
     def run_finished(self, record: TestRecord) -> None:
         """A run has its record."""
@@ -221,7 +221,7 @@ class _Ending:
 
     def exit_code(self) -> int:
         """The exit code, by what comes first: interrupted, stopped early, too many errors, thresholds."""
-        from modelgauge.reports.thresholds import why_not_passed
+        from modelgauge.runs.passing import why_not_passed
 
         records = [run.record for run in self.runs]
         if self.interrupted:
@@ -274,7 +274,7 @@ class _Ending:
 
     def note_reasons(self) -> None:
         """Print why the exit code is not 0."""
-        from modelgauge.reports.thresholds import why_not_passed
+        from modelgauge.runs.passing import why_not_passed
 
         in_tables = not self.app.as_json and _has_one_reader()  # who has read there what stopped a run
         for run in self.runs:

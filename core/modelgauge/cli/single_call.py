@@ -13,7 +13,7 @@ from typing import Any
 from modelgauge.api import Runner
 from modelgauge.cache.explaining import Explanation, explain
 from modelgauge.cache.opening import readable_cache
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
@@ -52,7 +52,7 @@ class SingleCall:
     request: Any = None
     response: Any = None
     answer: Any = None
-    failure: TestItemExceptionRecord | None = None
+    failure: Failure | None = None
 
 
 def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> SingleCall:
@@ -179,8 +179,8 @@ def _make_call(
             fix="`--debug` shows where it was raised.",
         )
     for item in record.iter_items():
-        if not isinstance(item, TestItemRecord):
-            call.failure = item
+        if item.failure is not None:
+            call.failure = item.failure
             if not annotators:
                 call.answer = next(responses_of(item), None)
             continue

@@ -58,7 +58,7 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
     """
     if not thresholds:
         return
-    from modelgauge.data.results import PASSED, known_directions
+    from modelgauge.data.thresholds import PASSED, known_directions
     from modelgauge.datasets.dataset_test import DatasetTest
     from modelgauge.interfaces.test import PromptResponseTest
     from modelgauge.runs.result_thresholds import ThresholdTest, check_names

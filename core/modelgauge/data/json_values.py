@@ -187,6 +187,7 @@ class IsDefault:
 def canonical_json(value: Any) -> str:
     """The one text of a value: sorted keys, no white space, ASCII only. Texts are equal when values are.
 
+    A model of ours whose class or fields were renamed has its first names by `__key_form__`, so that keys stay.
     Models and dataclasses are walked field by field together with their class names, because a dump can drop
     the fields of a subclass and merge `1` with `"1"`. Fields that were `added_later` are left out while they have
     their default, so that texts made before stay equal. Values of different types differ (`1`, `1.0`, `True`,
@@ -253,6 +254,9 @@ def _plain_dict(value: dict[Any, Any], inner: Callable[[Any], Any]) -> dict[str,
 
 
 def _plain_model(value: BaseModel, inner: Callable[[Any], Any]) -> dict[str, Any]:
+    if (key_form := getattr(type(value), "__key_form__", None)) is not None:
+        name, named = key_form(value)
+        return {"$model": name, "fields": {key: inner(part) for key, part in named.items()}}
     held = value.__dict__  # besides the fields, what cached properties have left there
     fields = {
         name: inner(held[name])

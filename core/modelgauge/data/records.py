@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -22,10 +22,10 @@ from modelgauge.data.results import (
     Sample,
     Spent,
     Threshold,
-    known_directions,
     plain_result,
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
+from modelgauge.data.thresholds import known_directions
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.wording.phrases import counted
 
@@ -174,9 +174,9 @@ class TestRecord(Frozen):
         """The folder of the run's files; None if the record was read from a file of `--output-file`."""
         return self._folder
 
-    def iter_items(self) -> Iterator[ItemRecord]:
+    def iter_items(self) -> Iterator[TestItemRecord | TestItemExceptionRecord]:
         """The item and exception records one by one, in the order in which they were finished."""
-        return iter(self._items())
+        return cast("Iterator[TestItemRecord | TestItemExceptionRecord]", iter(self._items()))
 
     @property
     def test_item_records(self) -> tuple[TestItemRecord, ...]:

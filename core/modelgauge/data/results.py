@@ -1,4 +1,4 @@
-"""What came out of a run: counts; its result, which `stats` makes; and the thresholds that measurements must reach.
+"""What came out of a run: counts, and its result, which `stats` makes; and what its measurements must reach.
 
 A result has numbers, `Estimate`s, or one level of named groups of these.
 """
@@ -17,9 +17,6 @@ from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import a_thing
-
-PASSED = "passed"
-"""The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""
 
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
@@ -313,9 +310,6 @@ class Sample(Frozen):
     seed: int
 
 
-# --- thresholds -----------------------------------------------------------------------------------
-
-
 class Threshold(Frozen):
     """What a measurement must reach for its item to pass.
 
@@ -330,45 +324,3 @@ class Threshold(Frozen):
     def is_reached(self, value: float) -> bool:
         """Whether a value reaches the threshold."""
         return reaches(value, self.value, higher_is_better=self.higher_is_better)
-
-
-def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float]) -> dict[str, bool]:
-    """Whether an item passed, as far as its measurements do not say so themselves: `NAME.passed` and `passed`.
-
-    An item without a measurement that has a threshold did not reach it.
-
-    Args:
-        thresholds: of the test, by the names of measurements.
-        measurements: of the item; what they say goes before what follows from the thresholds.
-    """
-    found: dict[str, bool] = {}
-    every = True
-    for name, threshold in thresholds.items():
-        passed = measurements.get(f"{name}.{PASSED}")
-        if passed is None and name in measurements:
-            passed = found[f"{name}.{PASSED}"] = threshold.is_reached(measurements[name])
-        every = every and bool(passed)
-    if thresholds and PASSED not in measurements:
-        found[PASSED] = every
-    return found
-
-
-def failing(measurements: Mapping[str, float]) -> tuple[str, ...]:
-    """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
-    return tuple([name for name in measurements if measurements.get(f"{name}.{PASSED}", 1.0) < 1])
-
-
-def known_directions(
-    declared: Mapping[str, Direction], thresholds: Mapping[str, Threshold]
-) -> dict[str, Direction]:
-    """Return which values are better, "higher" or "lower", for each measurement with a known direction.
-
-    Args:
-        declared: of the test.
-        thresholds: of the test; what passes them is better, and to pass is.
-    """
-    of_thresholds: dict[str, Direction] = {
-        name: "higher" if threshold.higher_is_better else "lower" for name, threshold in thresholds.items()
-    }
-    passed: dict[str, Direction] = {f"{name}.{PASSED}": "higher" for name in thresholds}
-    return {**of_thresholds, **passed, **({PASSED: "higher"} if thresholds else {}), **declared}

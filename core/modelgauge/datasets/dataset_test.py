@@ -15,8 +15,8 @@ from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
+from modelgauge.data.thresholds import PASSED
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.datasets.rows import Member

@@ -7,7 +7,8 @@ from typing import Any
 from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.results import PASSED, Threshold
+from modelgauge.data.results import Threshold
+from modelgauge.data.thresholds import PASSED
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.test import PromptResponseTest

@@ -9,7 +9,8 @@ from modelgauge.config.run_options import OPTIONS, Group, RunOptions, options_of
 from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
-from modelgauge.data.results import Direction, RecordedRange, Threshold, known_directions, recorded_ranges
+from modelgauge.data.results import Direction, RecordedRange, Threshold, recorded_ranges
+from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.work import Work
 from modelgauge.interfaces.test import PromptResponseTest
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import (
-    ItemRecord,
-    RepeatFailure,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    item_from_json,
-)
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
@@ -156,7 +150,7 @@ class EarlierSessions:
                 at = self.recorded.failed_place(item.item) if place is None else place
                 if at is None:
                     continue
-                record = self.recorded.record(at)
+                record = self.recorded.record(self.recorded.line(at))
                 if not self._is_record_of(item.item, record):
                     raise RecordError(
                         f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
@@ -188,7 +182,7 @@ class EarlierSessions:
     def count_left(self, tally: Tally, index: "JournalIndex") -> None:
         """Count the failed items that should have been asked again but were not reached."""
         for begun, (place, _) in self.retried.items():
-            record = self.recorded.record(place)
+            record = self.recorded.record(self.recorded.line(place))
             tally.items += begun not in self._begun
             tally.count(record)
             index.add(record, place, record.test_item)
@@ -196,7 +190,7 @@ class EarlierSessions:
 
     def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
         either, recorded = [item], record.test_item
-        if isinstance(record, TestItemExceptionRecord):
+        if not record.is_scored:
             # An author's code may have put something into its contexts that cannot be written.
             either.append(without_contexts(item))
         if record.digests is None:  # nothing was taken out, unless an earlier version wrote it
@@ -257,7 +251,7 @@ class RecordedAnswers(Answerer):
 
     def handed_on(self, index: int) -> bytes:
         """The line of an item in the journal whose answers are measured."""
-        return self._lines.pop(index)
+        return self._lines.pop(index).rstrip(b"\n")
 
     def take(self, index: int, handed_on: bytes) -> None:
         """Keep the line of an item, which another process read from the journal."""
@@ -285,7 +279,7 @@ class RecordedAnswers(Answerer):
         for item, place in self._recorded.matched(items):
             made += 1
             if place is not None:
-                self._lines[item.index] = self._recorded.line(place).text
+                self._lines[item.index] = self._recorded.line(place)
                 yield item
             elif self._complete:
                 raise RecordError(
@@ -324,7 +318,7 @@ class RecordedAnswers(Answerer):
             for n in range(self._repeats)
         }
         whole = {n: given for n, given in by_repeat.items() if len(given) == len(item.prompts)}
-        if not isinstance(old, TestItemRecord) and len(whole) < self._repeats:
+        if not old.is_scored and len(whole) < self._repeats:
             # The SUT failed, or some answers could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
@@ -332,8 +326,11 @@ class RecordedAnswers(Answerer):
             for interactions in whole.values()
             for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
-        failures = (failure for failure in old.failures if isinstance(failure, RepeatFailure))
-        failed |= {failure.repeat: failure for failure in failures if failure.repeat not in whole}
+        failed |= {
+            failure.repeat: failure
+            for failure in old.failures
+            if failure.repeat is not None and failure.repeat not in whole
+        }
         texts = " ".join(answer.asked.response.model_dump_json() for answer in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(
@@ -345,7 +342,7 @@ class RecordedAnswers(Answerer):
         return None
 
     def _take_record(self, index: int) -> ItemRecord:
-        return item_from_json(self._lines.pop(index), str(self._recorded.path))
+        return self._recorded.record(self._lines.pop(index))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
         answered = [prompt.prompt for prompt in old.test_item.prompts]

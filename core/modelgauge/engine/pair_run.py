@@ -10,13 +10,8 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
-from modelgauge.data.results import (
-    RunFailure,
-    RunStage,
-    Sample,
-    known_directions,
-    normalized_result,
-)
+from modelgauge.data.results import RunFailure, RunStage, Sample, normalized_result
+from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.engine.items.source import NumberedItem
-from modelgauge.engine.run_files.lines import JournalLine, JournalLines
+from modelgauge.engine.run_files.lines import counted_lines
 from modelgauge.errors import RecordError
+from modelgauge.files.regular import opened
 
 
 class RecordedItems:
@@ -33,18 +34,19 @@ class RecordedItems:
         Raises:
             RecordError: a line is damaged, or two are of one item; the message names file and line.
         """
-        for line in JournalLines(self.path):
-            record = line.record()
+        for number, offset, line in counted_lines(self.path):
+            where = f"{self.path}, line {number}"
+            record = item_from_json(line, where)
             key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
             if key in self._places or key in self._failed:
                 raise RecordError(
-                    f"{self.path}, line {line.number}: item '{record.test_item.id}' is in the journal twice.",
+                    f"{where}: item '{record.test_item.id}' is in the journal twice.",
                     fix="Remove one of the two lines.",
                 )
-            if self._retry_failed and isinstance(record, TestItemExceptionRecord):
-                self._failed[key] = line.offset
+            if self._retry_failed and not record.is_scored:
+                self._failed[key] = offset
             else:
-                self._places[key] = line.offset
+                self._places[key] = offset
                 each(record)
 
     def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
@@ -59,7 +61,7 @@ class RecordedItems:
             left.pop(key, None)
             yield item, self._places.get(key)
         if left:
-            record = self.record(left.popitem()[1])
+            record = self.record(self.line(left.popitem()[1]))
             raise RecordError(
                 f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
                 fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
@@ -69,13 +71,13 @@ class RecordedItems:
         """Return the place of the line of a failed item that is asked again; None for other items."""
         return self._failed.get(_key(hex_digest(str(item.id)))) if self._failed else None
 
-    def line(self, place: int) -> JournalLine:
-        """Return the line at a place."""
-        return next(JournalLines(self.path).at([place]))
+    def line(self, place: int) -> bytes:
+        with opened(self.path) as file:
+            file.seek(place)
+            return file.readline()
 
-    def record(self, place: int) -> ItemRecord:
-        """Return the record in the line at a place."""
-        return self.line(place).record()
+    def record(self, line: bytes) -> ItemRecord:
+        return item_from_json(line, str(self.path))
 
 
 def _key(digest: str) -> int:

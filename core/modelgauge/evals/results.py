@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.data.estimates import Score
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Results
+from modelgauge.data.results import Results
 from modelgauge.data.spans import Span
+from modelgauge.data.thresholds import has_passed
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
@@ -159,12 +160,12 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
         test: what was run.
         item: the record.
     """
-    error = f"{item.error_type}: {item.message}" if isinstance(item, TestItemExceptionRecord) else None
+    error = None if item.failure is None else item.failure.reason
     data = tuple(_metrics_data(test, item, error))
     answered = test.answered[item.index]
     return TestResult(
         name=title_of(answered.case),
-        success=isinstance(item, TestItemRecord) and bool(item.measurements.get(PASSED, True)),
+        success=item.is_scored and has_passed(item.measurements) is not False,
         test_case=answered.case,
         metrics_data=data,
         spans=item.spans,
@@ -178,7 +179,7 @@ test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest, which 
 
 
 def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Iterator[MetricData]:
-    is_asked = not (isinstance(item, TestItemExceptionRecord) and item.stage == "sut")
+    is_asked = item.failure is None or item.failure.stage != "sut"
     for interaction in item.interactions if is_asked else ():
         component, completion = test.component(interaction.prompt), interaction.response.completions[0]
         for key in test.choose_annotators(interaction.prompt):
@@ -206,5 +207,5 @@ def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Itera
 
 def _why(metric: Metric, item: ItemRecord, error: str | None) -> str:
     """Why a metric gave no score: an item's record names the first failure only."""
-    own = isinstance(item, TestItemExceptionRecord) and item.source_uid == metric.uid
+    own = item.failure is not None and item.failure.source_uid == metric.uid
     return error or "" if own else f"another metric failed first: {error}"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
-from modelgauge.data.results import PASSED, Counts
+from modelgauge.data.item_records import Failure, ItemRecord
+from modelgauge.data.results import Counts
+from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
@@ -68,10 +69,10 @@ class SessionCase:
         if self.item is not None and self.display is not None:
             return self.display
         error: str | None = _UNJUDGED
-        if isinstance(self.item, TestItemExceptionRecord):
-            error = f"{self.item.error_type}: {self.item.message}"
+        if self.item is not None and self.item.failure is not None:
+            error = self.item.failure.reason
         elif self.item is not None:
-            error = None if self.item.measurements.get(PASSED, True) else _CUT_SHORT
+            error = _CUT_SHORT if has_passed(self.item.measurements) is False else None
         return asdict(Shown(self.test, error is None, (), error))
 
 
@@ -249,7 +250,7 @@ def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
     if len(repeats) == 1:
         return judged[0][1]
     left = [
-        RepeatFailure(
+        Failure(
             repeat=case.repeat,
             stage="measure",
             source_uid="assert_test",
@@ -264,10 +265,10 @@ def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
 
 
 def _joined_item(
-    repeats: Sequence[int], items: Sequence[ItemRecord], unjudged: Sequence[RepeatFailure]
+    repeats: Sequence[int], items: Sequence[ItemRecord], unjudged: Sequence[Failure]
 ) -> ItemRecord:
     """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
-    scored = [record for record in items if isinstance(record, TestItemRecord)]
+    scored = [record for record in items if record.is_scored]
     measured: Sequence[ItemRecord] = scored or items
     # A part of an app may have been called in some repeats alone; but of what failed nobody knows.
     names = dict.fromkeys(name for record in measured for name in record.measurements)
@@ -289,14 +290,13 @@ def _joined_item(
     }
     if not scored:
         return items[0].replaced(**of_all)
-    facts = RepeatFailure.model_fields.keys() - {"repeat"}
     failed = [
-        RepeatFailure(repeat=repeat, **{name: getattr(failure, name) for name in facts})
+        failure.replaced(repeat=repeat)
         for repeat, item in zip(repeats, items, strict=True)
         for failure in item.failures
     ]
     each = tuple(dict(record.measurements) for record in scored)
-    return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=(*failed, *unjudged))
+    return scored[0].replaced(**of_all, repeat_measurements=each, failures=(*failed, *unjudged))
 
 
 def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

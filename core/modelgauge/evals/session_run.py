@@ -33,14 +33,8 @@ from pydantic_core import to_json
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import (
-    GIVEN,
-    PYTEST,
-    Threshold,
-    known_directions,
-    normalized_result,
-    recorded_ranges,
-)
+from modelgauge.data.results import GIVEN, PYTEST, Threshold, normalized_result, recorded_ranges
+from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
@@ -50,7 +44,7 @@ from modelgauge.engine.run_files.folder import (
     write_atomically,
 )
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, blank_line, line_of
-from modelgauge.engine.run_files.lines import JournalLines, index_in, whole_lines
+from modelgauge.engine.run_files.lines import counted_lines, index_in, whole_lines
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered, with_distinct_titles
@@ -322,7 +316,7 @@ class SessionRun:
                 journal.append(line_of(item, "assert_test", self._redact)[1])
         self._blank_secrets(journal.path, end)
         index = JournalIndex(journal.path, ranges)
-        offsets = {index_in(line.line): line.offset for line in JournalLines(journal.path)}
+        offsets = {index_in(line): offset for _, offset, line in counted_lines(journal.path)}
         for item in items:
             index.add(item, offsets[item.index], item.test_item)
         return index

@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
 from modelgauge.config.options import YES_NO, Values, one_of
-from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import PASSED
 from modelgauge.errors import (
     ArgumentError,
     DefinitionError,

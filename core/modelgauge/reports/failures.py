@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
+from modelgauge.data.item_records import Failure, ItemRecord
 
 # Ids hold a digit.
 _DIFFERING = re.compile(r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w-]*(?:\.\d+)?")
@@ -28,7 +28,7 @@ class FailureGroup:
     """
 
     item: ItemRecord
-    failure: TestItemExceptionRecord | RepeatFailure
+    failure: Failure
     others: list[str] = field(default_factory=list)
     count: int = 1
 

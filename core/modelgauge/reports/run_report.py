@@ -10,11 +10,13 @@ from typing import Any
 
 from modelgauge.data.estimates import Estimate, interval_text, value_text
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Spent, listed
+from modelgauge.data.results import Spent, listed
+from modelgauge.data.thresholds import PASSED
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, ends_of
-from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
+from modelgauge.reports.thresholds import label_of
+from modelgauge.runs.passing import have_all_passed, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 from modelgauge.wording.figures import between, duration, width
 from modelgauge.wording.phrases import counted

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.estimates import Estimate, interval_text, uncertainty, value_text
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Spent
+from modelgauge.data.results import Spent
+from modelgauge.data.thresholds import PASSED
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, ends_of
 from modelgauge.reports.run_report import (
@@ -20,8 +21,9 @@ from modelgauge.reports.run_report import (
     shown_results,
     spent_in_words,
 )
-from modelgauge.reports.thresholds import name_of, passed_of
+from modelgauge.reports.thresholds import name_of
 from modelgauge.runs.group_means import group_means
+from modelgauge.runs.passing import passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 from modelgauge.wording.figures import dollars, duration, figure
 from modelgauge.wording.phrases import counted, first_few

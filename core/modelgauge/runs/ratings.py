@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from modelgauge.data.base import Count, Frozen, Text, UnknownFields
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import hex_digest
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder
@@ -130,16 +130,16 @@ def _read(data: Any, where: str, unknown: UnknownFields) -> Rating | Undo:
 
 def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
     """Which repeat of an item was measured first, and its measurements: this is the answer that people judge."""
-    if not isinstance(item, TestItemRecord) or not item.repeat_measurements:
+    if not item.is_scored or not item.repeat_measurements:
         return 0, item.measurements
-    failed = {failure.repeat for failure in item.failed_repeats}
+    failed = {failure.repeat for failure in item.failures}
     number = next(number for number in range(len(failed) + 1) if number not in failed)
     return number, item.repeat_measurements[0]
 
 
 def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
     """Return the completions of an item for people to judge; none if a prompt has no answer, or a blocked one."""
-    if isinstance(item, TestItemExceptionRecord) and item.stage == "sut":
+    if item.failure is not None and item.failure.stage == "sut":
         return ()
     repeat, _ = first_repeat(item)
     answers = [

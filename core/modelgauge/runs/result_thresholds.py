@@ -11,7 +11,8 @@ from modelgauge.config.options import is_number
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Threshold
+from modelgauge.data.results import Threshold
+from modelgauge.data.thresholds import PASSED
 from modelgauge.errors import InvalidOptionError, UnknownNameError
 from modelgauge.runs.conditions import check_within
 from modelgauge.runs.group_means import group_means

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelgauge.data.item_records import ItemRecord, outcome_of
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import UnknownNameError
 from modelgauge.runs.conditions import Condition, check_known
 from modelgauge.runs.recorded_run import RecordedRun
@@ -62,7 +62,7 @@ class Selection:
     def _selected(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
         """The wanted items in the order of the test; all measurements are added to `known`, all ids to `ids`."""
         left = set(self.ids)
-        for record in run.items().records():
+        for record in run.items().in_order():
             known.update(dict.fromkeys(record.measurements))
             name = record.test_item.id or ""
             if self.ids:
@@ -87,7 +87,7 @@ class Selection:
         return math.inf if value is None else sign * value, record.index
 
     def _fits(self, record: ItemRecord) -> bool:
-        if self.wrong and outcome_of(record) not in ("wrong", "below threshold"):
+        if self.wrong and record.outcome not in ("wrong", "below threshold"):
             return False
         measured = record.measurements
         if not all(

@@ -27,7 +27,7 @@ from modelgauge.data.annotations import (
     SUTResponseAnnotations,
     TestItemAnnotations,
 )
-from modelgauge.data.item_records import RepeatFailure, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import Failure, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent, Threshold
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase, Turn
@@ -92,7 +92,7 @@ REQUESTS = {
         test_item=ITEM,
         interactions=[],
         measurements={},
-        failed_repeats=[RepeatFailure(repeat=0, **FAILURE)],
+        failed_repeats=[Failure(repeat=0, **FAILURE)],
     ),
     "exception record": TestItemExceptionRecord(index=0, test_item=ITEM, **FAILURE),
     "case": CASE,

@@ -121,3 +121,40 @@ record_from_json(data, "file")
 assert "this" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code, json.dumps(OWN)], check=True, timeout=60)
+
+
+FAILURE = FAILED.failures[0]
+
+
+def test_scored_item_has_failures_of_repeats():
+    record = TestItemRecord(
+        index=0,
+        test_item=TestItem("a"),
+        interactions=(),
+        measurements={},
+        failures=[FAILURE.replaced(repeat=1)],
+    )
+    assert record.is_scored
+    assert record.failure is None
+    assert record.failed_repeats == record.failures
+    assert record.outcome == "failed in part"
+    assert not hasattr(record, "error_type")
+    assert [failure["repeat"] for failure in as_json(record)["failed_repeats"]] == [1]
+    assert item_from_json(record.model_dump_json().encode(), "f") == record
+
+
+def test_failed_item_has_one_failure_whose_fields_are_its_own_in_json():
+    assert not FAILED.is_scored
+    assert FAILED.failure == FAILURE
+    assert (FAILED.stage, FAILED.source_uid, FAILED.error_type, FAILED.message) == ("sut", "s", "E", "m")
+    written = as_json(FAILED)
+    assert list(written)[4:10] == ["stage", "source_uid", "error_type", "message", "traceback", "traces"]
+    assert "failures" not in written
+    assert item_from_json(json.dumps(written).encode(), "f") == FAILED
+
+
+def test_failure_of_other_kind_of_item_is_refused():
+    with pytest.raises(InvalidDataError, match="failures of repeats"):
+        TestItemRecord(index=0, test_item=TestItem("a"), interactions=(), measurements={}, failures=[FAILURE])
+    with pytest.raises(InvalidDataError, match="one of the whole item"):
+        TestItemExceptionRecord(index=0, test_item=TestItem("a"), failures=[FAILURE.replaced(repeat=0)])

@@ -10,7 +10,7 @@ from modelgauge import MeasuredItems, TestItem
 from modelgauge.data.results import Threshold
 from modelgauge.engine.loop import stalls as pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
-from modelgauge.reports.thresholds import why_not_passed
+from modelgauge.runs.passing import why_not_passed
 
 
 class Fact(BaseModel):

@@ -13,7 +13,7 @@ from modelgauge.cli.main import cli
 from modelgauge.data.item_records import TestItemExceptionRecord
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase, evaluate, observe
 from modelgauge.metrics import Metric
-from modelgauge.reports.thresholds import why_not_passed
+from modelgauge.runs.passing import why_not_passed
 from modelgauge.stats import mean
 
 

@@ -7,7 +7,7 @@ from modelgauge import Estimate, FunctionSUT, run_test
 from modelgauge.errors import CallError
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase, assert_test, evaluate, observe
 from modelgauge.metrics import CostMetric, ExactMatchMetric, LatencyMetric, LevenshteinMetric, Metric
-from modelgauge.reports.thresholds import have_all_passed, why_not_passed
+from modelgauge.runs.passing import have_all_passed, why_not_passed
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -18,7 +18,7 @@ from modelgauge.data.results import (
 )
 from modelgauge.reports.layout import Style
 from modelgauge.reports.runs_report import render
-from modelgauge.reports.thresholds import why_not_passed
+from modelgauge.runs.passing import why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
 RUN_ID = "20260131-120000-a1b2c3"  # in paths and commands, which are not broken into lines

@@ -3,10 +3,11 @@
 import pytest
 
 from modelgauge import Estimate, TestRecord
-from modelgauge.data.results import Counts, Threshold, failing
+from modelgauge.data.results import Counts, Threshold
+from modelgauge.data.thresholds import failing
 from modelgauge.reports.layout import Style
 from modelgauge.reports.runs_report import render
-from modelgauge.reports.thresholds import have_all_passed, passed_of, why_not_passed
+from modelgauge.runs.passing import have_all_passed, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
 MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}

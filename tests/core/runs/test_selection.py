@@ -6,7 +6,6 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.cli.main import cli
-from modelgauge.data.item_records import outcome_of
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidOptionError, UnknownNameError
 from modelgauge.runs.conditions import Condition
@@ -56,7 +55,7 @@ def test_items_are_chosen(run, wanted, ids):
 
 
 def test_outcomes_have_one_word_each(run):
-    found = {record.test_item.id: outcome_of(record) for record in run.items().records()}
+    found = {record.test_item.id: record.outcome for record in run.items().in_order()}
     assert found == {"n0": "wrong", "n1": "ok", "n2": "wrong", "n3": "failed", "n4": "wrong", "n5": "ok"}
 
 

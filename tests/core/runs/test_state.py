@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from modelgauge.data.item_records import RepeatFailure
+from modelgauge.data.item_records import Failure
 from modelgauge.data.results import CallCounts, RunFailure, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile
@@ -67,7 +67,7 @@ def test_a_run_with_its_record_is_shown_as_that_says(begun, scored):
 
 def test_a_killed_run_is_counted_from_its_journal_and_its_totals(begun, scored, failure):
     facts = {"source_uid": "a_sut", "error_type": "E", "message": "m", "traceback": ""}
-    torn = tuple(RepeatFailure(repeat=n, stage="sut", **facts) for n in range(2))
+    torn = tuple(Failure(repeat=n, stage="sut", **facts) for n in range(2))
     items = [
         scored(0),
         scored(1, failed_repeats=torn),

@@ -161,12 +161,26 @@ def _ids_of_latest(names: Sequence[str], options: Mapping[str, Any]) -> dict[str
 _SYSTEMS = "What the systems are like"
 
 
+def _check_two_runs(
+    _: click.Context, __: click.Parameter, runs: tuple[str, str] | None
+) -> tuple[str, str] | None:
+    """Refuse an option that was taken for the second run.
+
+    Raises:
+        click.BadParameter: the second run is missing.
+    """
+    if runs is not None and runs[1].startswith("-"):
+        raise click.BadParameter(f"It takes two runs: --runs {runs[0]} OTHER {runs[1]} …")
+    return runs
+
+
 @click.command("plan", cls=GroupedCommand)
 @together(
     click.option(
         "--runs",
         nargs=2,
         metavar="A B",
+        callback=_check_two_runs,
         help="Two runs of one test, from which the assumptions are estimated: ids, folders, latest.",
     ),
     heading=_SYSTEMS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ from modelgauge.cli.thresholds import check_before
 from modelgauge.plugins.name_matches import check_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from modelgauge.api import Runner
     from modelgauge.cli.comparing import BaselineCheck
@@ -53,7 +54,40 @@ dry_run_option = together(
 )
 
 
-@click.command("run-test", cls=GroupedCommand)
+class NamesByOption(GroupedCommand):
+    """A command that takes names by options only. For bare words, the error shows the options that they need."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises:
+            click.UsageError: it is invalid.
+        """
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError:
+            options, words, _ = self.make_parser(ctx).parse_args(given)
+            if not words:
+                raise
+            named = _name_options(ctx.ensure_object(App), options, words)
+            raise click.UsageError(
+                f"A test or a SUT is named by an option: modelgauge run-test {named}", ctx
+            ) from None
+
+
+def _name_options(app: App, options: Mapping[str, Any], words: Sequence[str]) -> str:
+    """Return the names that a command line gives, bare or not, with their options: "--test gsm8k --sut SUT"."""
+    tests, suts = list(options.get("tests", ())), list(options.get("suts", ()))
+    for word in words:
+        is_test = word in app.plugins.tests
+        is_sut = not is_test and ("/" in word or bool(tests) or word in app.plugins.suts)
+        (suts if is_sut else tests).append(word)
+    names = [("--test", name) for name in tests or ["TEST"]] + [("--sut", name) for name in suts or ["SUT"]]
+    return " ".join(f"{option} {shlex.quote(name)}" for option, name in names)
+
+
+@click.command("run-test", cls=NamesByOption)
 @together(
     click.option(
         "--test",
@@ -199,6 +233,11 @@ def _read_file(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
     """Let the file say what options are that the command line does not give."""
     if ctx.resilient_parsing:
         return path
+    if not path.exists():
+        message = f"File '{path}' does not exist."
+        if str(path) in ctx.ensure_object(App).plugins.tests:
+            message += f" Run the test of this name by modelgauge run-test --test {path} --sut SUT"
+        raise click.BadParameter(message)
     from modelgauge.cli.run_file import read_run_file
 
     text, values = read_run_file(path, ctx, run_test)
@@ -230,7 +269,7 @@ run = click.Command(
     params=[
         click.Argument(
             ["file"],
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=click.Path(dir_okay=False, path_type=Path),
             is_eager=True,
             expose_value=False,
             callback=_read_file,

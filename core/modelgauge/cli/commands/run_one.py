@@ -183,7 +183,7 @@ def _show(app: App, call: SingleCall, answer_name: str, **given: Any) -> None:
             if value is not None or failure is None:
                 app.show(f"{name.replace('_', ' ').capitalize()}\n{shown(value)}\n")
     if failure is not None:
-        app.note(f"Error: {call.uid} failed: {failure.error_type}: {failure.message}")
+        app.note(f"Error: {call.uid} failed: {failure.reason}")
         app.note(failure.traceback if app.debug else "`modelgauge --debug ...` shows the traceback.")
         app.exit_code = TOO_MANY_ERRORS
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
+    from modelgauge.data.item_records import Failure, ItemRecord
     from modelgauge.data.items import PromptWithContext
     from modelgauge.runs.recorded_run import RecordedRun
     from modelgauge.runs.selection import Selection
@@ -143,7 +143,7 @@ def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
 
 
 def _show_items(app: App, run: RecordedRun) -> None:
-    number = _show_records(app, run.items().records())
+    number = _show_records(app, run.items().in_order())
     app.show(f"{counted(number, 'item')}.")
     _check_count(app, run, number, run.record.counts.finished)
 
@@ -174,7 +174,7 @@ def _check_count(app: App, run: RecordedRun, number: int, recorded: int) -> None
 
 def _show_not_passed(app: App, run: RecordedRun) -> int:
     """Show the scored items that are below a threshold, and say how many there are."""
-    from modelgauge.data.results import failing
+    from modelgauge.data.thresholds import failing
     from modelgauge.wording.figures import exact
 
     number = 0
@@ -187,7 +187,6 @@ def _show_not_passed(app: App, run: RecordedRun) -> int:
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:
     from modelgauge.cli.commands.run_one import shown
-    from modelgauge.data.item_records import TestItemRecord
     from modelgauge.data.spans import TRACE
     from modelgauge.wording.figures import duration, exact
 
@@ -215,7 +214,7 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
             if prompt not in asked:
                 yield from _prompt_lines(prompt)
     yield from _known_lines(record.test_item.context)
-    if isinstance(record, TestItemRecord) or record.measurements:
+    if record.is_scored or record.measurements:
         measured = ", ".join(f"{name} = {exact(value)}" for name, value in record.measurements.items())
         yield f"  measured: {measured or 'nothing'}"
 
@@ -239,8 +238,6 @@ def _known_lines(context: Any) -> Iterator[str]:
         yield f"  context\n    {one_line(shown(context), _MOST_OF_A_CONTEXT)}"
 
 
-def _failed(record: TestItemExceptionRecord | RepeatFailure) -> str:
-    from modelgauge.data.item_records import RepeatFailure
-
-    which = f" (repeat {record.repeat + 1})" if isinstance(record, RepeatFailure) else ""
-    return f"  FAILED at {record.stage} ({record.source_uid}){which}: {record.error_type}: {record.message}"
+def _failed(failure: Failure) -> str:
+    which = "" if failure.repeat is None else f" (repeat {failure.repeat + 1})"
+    return f"  FAILED at {failure.stage} ({failure.source_uid}){which}: {failure.reason}"

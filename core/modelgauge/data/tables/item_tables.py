@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations, completions_of
-from modelgauge.data.item_records import (
-    ItemRecord,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    outcome_of,
-    trace_of,
-)
+from modelgauge.data.item_records import ItemRecord, trace_of
 from modelgauge.data.items import context_of
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
@@ -42,12 +36,12 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         run_id,
         item.id,
         record.index,
-        outcome_of(record),
+        record.outcome,
         "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
         answers[0] if answers else None,
         context_of(item),
-        *(getattr(record, name, None) for name in _OF_FAILURE),
-        len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,
+        *(getattr(record.failure, name, None) for name in _OF_FAILURE),
+        len(record.failures) if record.is_scored else 0,
         record.redacted,
     )
 
@@ -230,9 +224,9 @@ MEASUREMENTS = RecordTable(
 
 
 def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    if not isinstance(record, TestItemRecord):
+    if not record.is_scored:
         return
-    failed = {failure.repeat for failure in record.failed_repeats}
+    failed = {failure.repeat for failure in record.failures}
     number = len(record.repeat_measurements) + len(failed)
     measured = [repeat for repeat in range(number) if repeat not in failed]
     for repeat, values in zip(measured, record.repeat_measurements, strict=False):
@@ -273,8 +267,7 @@ def _traces(run_id: str, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
         if trace := trace_of(annotated.completion):
             yield key[2:], trace
     for failure in record.failures:
-        repeat = None if isinstance(failure, TestItemExceptionRecord) else failure.repeat
-        yield from (((None, repeat, None), trace) for trace in failure.traces)
+        yield from (((None, failure.repeat, None), trace) for trace in failure.traces)
 
 
 SPANS = RecordTable(

@@ -7,10 +7,10 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import RepeatFailure, Stage, TestItemExceptionRecord
+from modelgauge.data.item_records import Failure, Stage, TestItemExceptionRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.results import RunFailure, RunStage
 from modelgauge.engine.bookkeeping.app_trace import traces_of
@@ -158,26 +158,28 @@ def exception_record(
         index=index,
         test_item=item,
         interactions=tuple(interactions),
+        failures=(described(failure),),
         redacted=isinstance(failure.error, RedactedAnswerError),
-        **_facts(failure),
     )
 
 
-def repeat_failure(repeat: int, failure: StageError) -> RepeatFailure:
-    """A repeat that failed, of an item that is scored by its others."""
-    return RepeatFailure(repeat=repeat, **_facts(failure))
+def described(failure: StageError, repeat: int | None = None) -> Failure:
+    """Describe a failure as data.
 
-
-def _facts(failure: StageError) -> dict[str, Any]:
+    Args:
+        failure: what was raised.
+        repeat: the repeat that failed, of an item that is scored by its others; None if the whole item failed.
+    """
     error = failure.error
-    return {
-        "stage": failure.stage,
-        "source_uid": failure.source_uid,
-        "error_type": type(error).__name__,
-        "message": message_of(error),
-        "traceback": _traceback(error),
-        "traces": failure.traces,
-    }
+    return Failure(
+        repeat=repeat,
+        stage=failure.stage,
+        source_uid=failure.source_uid,
+        error_type=type(error).__name__,
+        message=message_of(error),
+        traceback=_traceback(error),
+        traces=failure.traces,
+    )
 
 
 def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> RunFailure:

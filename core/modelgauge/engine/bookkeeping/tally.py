@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from modelgauge.data.annotations import completions_of
 from modelgauge.data.base import of_valid
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
 from modelgauge.errors import EmptyAnswerError
@@ -103,14 +103,14 @@ class Tally:
 
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""
-        if isinstance(record, TestItemRecord):
+        if record.failure is None:
             self.outcomes["scored"] += 1
-            if record.failed_repeats:
+            if record.failures:
                 self.outcomes["partial"] += 1
-                self.outcomes["failed_repeats"] += len(record.failed_repeats)
+                self.outcomes["failed_repeats"] += len(record.failures)
         else:
-            self.outcomes[_FAILED_AT[record.stage]] += 1
-            self.outcomes["blocked"] += record.is_blocked
+            self.outcomes[_FAILED_AT[record.failure.stage]] += 1
+            self.outcomes["blocked"] += record.failure.is_blocked
         self.outcomes["empty"] += sum([failure.error_type == _EMPTY for failure in record.failures])
         for annotated in completions_of(record.interactions):
             self.outcomes["empty"] += annotated.completion.is_empty

@@ -13,11 +13,11 @@ from modelgauge.data.annotations import (
     SUTResponseAnnotations,
 )
 from modelgauge.data.base import of_valid
-from modelgauge.data.item_records import ItemRecord, RepeatFailure
+from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, repeat_failure
+from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, described
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.ask_sut import Asked, ask_sut
 from modelgauge.engine.calls.call import Target
@@ -26,7 +26,7 @@ from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.loop.together import all_done
 from modelgauge.errors import RunStoppedError
 
-Failed = dict[int, RepeatFailure]
+Failed = dict[int, Failure]
 """The repeats of an item that failed, while the others are enough to measure it."""
 
 
@@ -233,7 +233,7 @@ def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, 
             note = f"{needed} are needed for {reduce.name}; {left} did not fail."
             add_note(as_exception(first.error), note)
         _raise_first(results)
-    failed |= {repeat: repeat_failure(repeat, error) for repeat, error in errors.items()}
+    failed |= {repeat: described(error, repeat) for repeat, error in errors.items()}
 
 
 def _raise_first(results: Sequence[Any]) -> None:

@@ -122,7 +122,7 @@ class ItemWorker:
             measurements=measured.values,
             binary=measured.binary,
             repeat_measurements=each,
-            failed_repeats=tuple([failed[repeat] for repeat in sorted(failed)]),
+            failures=tuple([failed[repeat] for repeat in sorted(failed)]),
             digests=None,
             redacted=False,
         )

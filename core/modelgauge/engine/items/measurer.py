@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from modelgauge.data.annotations import TestItemAnnotations, measurement
-from modelgauge.data.results import judged
+from modelgauge.data.thresholds import judged
 from modelgauge.engine.bookkeeping.failures import AtStage, of_author
 from modelgauge.engine.loop.stalls import Pace
 from modelgauge.engine.loop.threads import in_thread

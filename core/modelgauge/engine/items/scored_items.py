@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
-from modelgauge.engine.run_files.lines import JournalLines
+from modelgauge.engine.run_files.lines import records_at
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
 
@@ -84,7 +84,7 @@ class JournalIndex:
         """
         if self.is_asked:
             self.prompts.extend([self._question_hash(prompt.prompt) for prompt in item.prompts])
-        if isinstance(record, TestItemRecord):
+        if record.is_scored:
             self._add_measured(record, offset, item)
             return
         if record.measurements:
@@ -117,9 +117,9 @@ class JournalIndex:
 
     def _share_failed(self, record: ItemRecord) -> float:
         """The share of repeats that failed; 1 for a reduction other than the mean, where any may change the result."""
-        if not isinstance(record, TestItemRecord) or not record.failed_repeats:
+        if not record.is_scored or not record.failures:
             return 0.0
-        failed, measured = len(record.failed_repeats), len(record.repeat_measurements)
+        failed, measured = len(record.failures), len(record.repeat_measurements)
         return failed / (failed + measured) if self.options.reduction is None else 1.0
 
     def distinct_prompts(self) -> int | None:
@@ -137,10 +137,6 @@ class JournalIndex:
         """For each measured item the share of it that failed; None if nothing did."""
         shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
         return shares if shares.any() else None
-
-    def records(self, offsets: Iterable[int]) -> Iterator[ItemRecord]:
-        """Read the records whose lines begin at these offsets."""
-        return (line.record() for line in JournalLines(self.path).at(offsets))
 
     def context_classes(self, index: int) -> ContextClasses | None:
         """The classes noted for an item; None if all its contexts are plain JSON."""
@@ -229,11 +225,11 @@ class JournaledItems(MeasuredItems):
 
     def __iter__(self) -> Iterator[MeasuredTestItem]:
         offsets = (self._index.measured_offsets[place] for place in self._order)
-        return map(self._measured_item, self._index.records(offsets))
+        return map(self._measured_item, records_at(self._index.path, offsets))
 
     def _item(self, index: int) -> MeasuredTestItem:
         offset = self._index.measured_offsets[self._order[index]]
-        (record,) = self._index.records([offset])
+        (record,) = records_at(self._index.path, [offset])
         return self._measured_item(record)
 
     def _measured_item(self, record: ItemRecord) -> MeasuredTestItem:
@@ -271,7 +267,7 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        (record,) = self._index.records([self._index.failed_offsets[self._order[place]]])
+        (record,) = records_at(self._index.path, [self._index.failed_offsets[self._order[place]]])
         return _live(self._index, record)
 
 

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json, json_fields
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
 from modelgauge.engine.run_files.folder import refused
@@ -107,14 +107,8 @@ def blank_line(index: int, length: int) -> bytes:
 def _json_of(record: ItemRecord) -> str:
     """The JSON of a record, in which an interaction names its prompt by the place in the item."""
     prompts = record.test_item.prompts
-    fields = {
-        **record.__dict__,
-        "interactions": [_interaction(interaction, prompts) for interaction in record.interactions],
-    }
-    if not record.failures:
-        del fields["failed_repeats"]
-    if not record.replaces:
-        del fields["replaces"]
+    fields = json_fields(record)
+    fields["interactions"] = [_interaction(interaction, prompts) for interaction in record.interactions]
     return to_json(fields).decode()
 
 
@@ -141,7 +135,7 @@ def _answers(written: str) -> list[Any]:
     return [each["completion"] for response in responses for each in response["completions"]]
 
 
-def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemExceptionRecord:
+def _writable(record: ItemRecord, test_uid: str, error: Exception) -> ItemRecord:
     """The failure of an item that cannot be written, with all parts that can."""
     item = record.test_item if _is_writable(record.test_item) else without_contexts(record.test_item)
     plain = [
@@ -153,7 +147,7 @@ def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemEx
         for interaction, bare in zip(record.interactions, plain, strict=True)
     ]
     kept = [interaction for interaction in either if _is_writable(interaction)]
-    if isinstance(record, TestItemExceptionRecord):
+    if not record.is_scored:
         return record.replaced(test_item=item, interactions=tuple(kept))
     unwritable = InvalidDataError(
         f"The record of item '{item.id}' cannot be written: {message_of(error)}",

@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -14,10 +15,13 @@ from modelgauge.files.whole import replacing
 from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
+from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
 
+MOST_ITEMS = 100_000
+"""Items of a run that a page holds: more make a file that browsers do not open."""
 SCRIPTS = (
     "elements.js",
     "item_view.js",
@@ -142,8 +146,9 @@ def main_part(
     views, suts = [], title_labels([run.record.sut_name for run in runs])
     for number, run in enumerate(runs):
         table = ItemTable(redact=redact, without_texts=without_texts)
-        for place, part in enumerate(table.parts(run)):
-            keep(f"run-{number}-part-{place}", part)
+        with naming_damage(items := run.items()):
+            for place, part in enumerate(table.parts(islice(items.lines(), MOST_ITEMS))):
+                keep(f"run-{number}-part-{place}", part)
         for name, content in table.blocks():
             keep(f"run-{number}-{name}", content)
         views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))

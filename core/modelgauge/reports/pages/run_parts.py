@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import PASSED
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
 from modelgauge.reports.pages.classes import ANSWERED, OTHER

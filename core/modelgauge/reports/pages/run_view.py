@@ -10,7 +10,8 @@ from markupsafe import Markup
 from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, PASSED
+from modelgauge.data.results import GIVEN
+from modelgauge.data.thresholds import PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
@@ -24,8 +25,9 @@ from modelgauge.reports.run_report import (
     result_rows,
     shown_results,
 )
-from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
+from modelgauge.reports.thresholds import label_of
 from modelgauge.runs.group_means import GroupMean, group_means
+from modelgauge.runs.passing import passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.figures import between, figure, width
 from modelgauge.wording.labels import title_labels

@@ -17,7 +17,7 @@ from modelgauge.comparison.judges.calibration import (
     calibrate_judge,
     labels_like,
 )
-from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import PASSED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
 from modelgauge.reports.pages.plots import bins_of, reliability

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modelgauge.data.thresholds import has_passed
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import (
     LATEST,
@@ -182,8 +183,8 @@ def _cell(name: str, measured: Mapping[str, float], state: str, of_some: list[st
             if state == "failed" and name not in of_some
             else ("not measured", "not-measured")
         )
-    passed = measured.get(f"{name}.passed")
-    is_missed = passed < 1 if passed is not None else state == "wrong" and name == next(iter(measured))
+    passed = has_passed(measured, name)
+    is_missed = state == "wrong" and name == next(iter(measured)) if passed is None else not passed
     return figure(measured[name]), "missed" if is_missed else ""
 
 

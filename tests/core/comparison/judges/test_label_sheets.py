@@ -12,7 +12,7 @@ from modelgauge.data.annotations import (
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
-from modelgauge.data.item_records import RepeatFailure, TestItemRecord
+from modelgauge.data.item_records import Failure, TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt
 from modelgauge.data.responses import SUTCompletion
@@ -105,9 +105,7 @@ def test_several_prompts_and_completions_are_numbered_and_chats_have_roles():
 
 
 def test_of_an_item_with_repeats_the_first_measured_answer_is_drawn():
-    failure = RepeatFailure(
-        repeat=0, stage="annotator", source_uid="j", error_type="E", message="m", traceback=""
-    )
+    failure = Failure(repeat=0, stage="annotator", source_uid="j", error_type="E", message="m", traceback="")
     repeats = [[["first"]], [["second"]], [["third"]]]
     measured = {"measurements": {"right": 0.5}, "repeat_measurements": [{"right": 1.0}, {"right": 0.0}]}
     assert _drawn(_item(["Why?"], repeats, **measured, failed_repeats=[failure])) == ("Why?", "second")

@@ -159,7 +159,8 @@ def test_spans_name_the_completion_that_they_belong_to(record):
     completion = response.completions[0]
     traced = completion.completion.replaced(metadata={"trace": trace.model_dump(mode="json"), "more": 1})
     response = response.replaced(completions=(completion.replaced(completion=traced),))
-    failure = record.test_item_exceptions[0].replaced(traces=(trace,))
+    failed = record.test_item_exceptions[0]
+    failure = failed.replaced(failures=(failed.failures[0].replaced(traces=(trace,)),))
     item = item.replaced(interactions=(interaction.replaced(response=response),))
     traced = record.with_items(lambda: (item, failure))
     rows = _rows(traced, "spans")
