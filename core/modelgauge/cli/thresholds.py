@@ -39,8 +39,9 @@ threshold_option = click.option(
     multiple=True,
     callback=parsed_by("modelgauge.runs.result_thresholds:ResultThreshold"),
     metavar="[TEST:]RESULT=N",
-    help="Exit with 1 if a result is below N (above N, if lower is better), such as accuracy=0.8. TEST is a test, a "
-    "pattern, or a group for its mean; a threshold with TEST overrides one without; repeatable.",
+    help="Exit with 1 if a result is below N (above N, if lower is better), or could be with the failed items, such as "
+    "accuracy=0.8. TEST is a test, a pattern, or a group for its mean; a threshold with TEST overrides one without; "
+    "repeatable.",
 )
 
 

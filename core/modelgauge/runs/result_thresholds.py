@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from modelgauge.config.options import is_number
-from modelgauge.data.base import Frozen, Text
+from modelgauge.data.base import Frozen, Text, added_later
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Threshold
@@ -131,9 +131,10 @@ class ThresholdOutcome(Frozen):
         test: the test, or the group.
         sut: what tables call the SUT.
         result: the name of the result.
-        value: of the result; None if the run has none.
+        value: of the result, over the scored items; None if the run has none.
         threshold: what it was compared with.
-        passed: whether it was reached.
+        passed: whether it was reached, and would be whatever the other items would have scored.
+        worst: the value if every item without a score were worst; None if there is none, or its worst is unknown.
     """
 
     test: Text
@@ -142,6 +143,7 @@ class ThresholdOutcome(Frozen):
     value: float | None
     threshold: Threshold
     passed: bool
+    worst: float | None = added_later(None)
 
     @property
     def why(self) -> str:
@@ -149,14 +151,21 @@ class ThresholdOutcome(Frozen):
         number = f"{self.threshold.value:g}"
         if self.value is None:
             return f"there is no {self.result}, which must reach {number}"
-        side = "below" if self.threshold.higher_is_better else "above"
-        return f"{self.result} is {self.value:.4g}, {side} {number}"
+        missed = f"{'below' if self.threshold.higher_is_better else 'above'} {number}"
+        shown = f"{self.result} is {self.value:.4g}"
+        if not self.threshold.is_reached(self.value):
+            return f"{shown}, {missed}"
+        with_others = f"{shown} over the scored items; with the others it may be"
+        if self.worst is None:
+            return f"{with_others} any value, since its range or their number is unknown"
+        return f"{with_others} {self.worst:.4g}, {missed}"
 
 
 def outcomes(records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold]) -> list[ThresholdOutcome]:
     """Compare the results of runs with thresholds; a run without any result reaches none.
 
-    A threshold for all tests is not for those that have one of their own for the result.
+    An estimate reaches a threshold only if it would whatever failed and unfinished items would have scored. A threshold
+    for all tests is not for those that have one of their own for the result.
 
     Raises:
         UnknownNameError: a threshold is of a test that was not run, or of a result that none of them has.
@@ -184,10 +193,13 @@ def _outcomes(
 
 def _of_runs(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
     for record in records:
-        value = _numbers(record).get(threshold.result)
-        if value is not None or threshold.test is not None or not record.result:
-            direction = (record.directions or {}).get(record.measurement_of(threshold.result))
-            yield _outcome(record.test_uid, record.sut_name, value, threshold, lower=direction == "lower")
+        found = _numbers(record).get(threshold.result)
+        if found is not None or threshold.test is not None or not record.result:
+            is_lower = (record.directions or {}).get(record.measurement_of(threshold.result)) == "lower"
+            is_partial = _is_partial(record, found)
+            yield _outcome(
+                record.test_uid, record.sut_name, found, threshold, lower=is_lower, is_partial=is_partial
+            )
 
 
 def _of_group(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
@@ -203,23 +215,52 @@ def _of_group(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iter
         if threshold.result in record.result
     }
     for sut in dict.fromkeys(record.sut_name for record in records):
-        value = means[sut].mean.value if sut in means else None
-        yield _outcome(str(threshold.test), sut, value, threshold, lower=directions == {"lower"})
+        found = means[sut].mean if sut in means else None
+        own = [record for record in records if record.sut_name == sut]
+        is_partial = any(_is_partial(record, record.result.get(threshold.result)) for record in own)
+        is_lower = directions == {"lower"}
+        yield _outcome(str(threshold.test), sut, found, threshold, lower=is_lower, is_partial=is_partial)
 
 
 def _outcome(
-    test: str, sut: str, value: float | None, asked: ResultThreshold, *, lower: bool
+    test: str,
+    sut: str,
+    found: Estimate | float | None,
+    asked: ResultThreshold,
+    *,
+    lower: bool,
+    is_partial: bool,
 ) -> ThresholdOutcome:
     threshold = Threshold(value=asked.number, higher_is_better=not lower)
-    passed = value is not None and threshold.is_reached(value)
+    value = None if found is None else float(found)
+    bounds = found.bounds if isinstance(found, Estimate) and is_partial else None
+    worst = None if bounds is None else (max if lower else min)(bounds)
+    ends = [value, worst] if is_partial else [value]
+    passed = all(end is not None and threshold.is_reached(end) for end in ends)
     return ThresholdOutcome(
-        test=test, sut=sut, result=asked.result, value=value, threshold=threshold, passed=passed
+        test=test,
+        sut=sut,
+        result=asked.result,
+        value=value,
+        threshold=threshold,
+        passed=passed,
+        worst=worst,
     )
 
 
-def _numbers(record: TestRecord) -> dict[str, float]:
-    """The results of a run that are numbers or estimates."""
-    plain = {
-        name: value.value if isinstance(value, Estimate) else value for name, value in record.result.items()
+def _is_partial(record: TestRecord, found: object) -> bool:
+    """Return whether items or repeats without a score could change a result of a run."""
+    if not isinstance(found, Estimate):  # its author decided what failed items count
+        return False
+    counts = record.counts
+    lacks_items = counts.failed > 0 and found.n < counts.items
+    return lacks_items or counts.failed_repeats > 0 or record.ended_early
+
+
+def _numbers(record: TestRecord) -> dict[str, Estimate | float]:
+    """Return the results of a run that are numbers or estimates."""
+    return {
+        name: value
+        for name, value in record.result.items()
+        if isinstance(value, Estimate) or is_number(value)
     }
-    return {name: float(value) for name, value in plain.items() if is_number(value)}

@@ -3,8 +3,11 @@
 import pytest
 
 from modelgauge.data.estimates import Estimate
+from modelgauge.data.results import Counts
 from modelgauge.errors import InvalidOptionError, UnknownNameError
 from modelgauge.runs.result_thresholds import ResultThreshold, outcomes
+
+ONE_FAILED = Counts(items=10, scored=9, sut_errors=1)
 
 
 def of(record, test="a", value=0.8, **changes):
@@ -48,6 +51,50 @@ def test_where_lower_is_better_the_threshold_is_the_most(record):
     assert checked([low], "accuracy=0.1") == [("a", "accuracy", True)]
     (failed,) = outcomes([low], [ResultThreshold.parse("accuracy=0.05")])
     assert (failed.passed, failed.why) == (False, "accuracy is 0.1, above 0.05")
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "directions", "passed", "why"),
+    [
+        (0.9, (0.81, 0.91), {}, True, None),
+        (0.9, (0.72, 0.92), {}, False, "over the scored items; with the others it may be 0.72, below 0.8"),
+        (0.7, (0.63, 0.73), {}, False, "accuracy is 0.7, below 0.8"),
+        (0.9, None, {}, False, "may be any value, since its range or their number is unknown"),
+        (0.75, (0.79, 0.7), {"accuracy": "lower"}, True, None),
+        (0.75, (0.85, 0.7), {"accuracy": "lower"}, False, "with the others it may be 0.85, above 0.8"),
+    ],
+)
+def test_threshold_holds_only_if_failed_items_cannot_change_it(
+    record, value, bounds, directions, passed, why
+):
+    result = {"accuracy": Estimate(value, 9, 0.1, bounds=bounds), "items": 9}
+    run = record(test_uid="a", result=result, directions=directions, counts=ONE_FAILED)
+    (found,) = outcomes([run], [ResultThreshold.parse("accuracy=0.8")])
+    assert found.passed == passed
+    assert why is None or why in found.why
+    assert ("worst" in found.model_dump(mode="json")) == (bounds is not None)
+    assert checked([run], "items=9") == [("a", "items", True)]  # a plain number has no bounds
+
+
+def test_estimate_of_all_items_is_not_changed_by_items_that_failed_elsewhere(record):
+    result = {"words": Estimate(12, 10), "accuracy": Estimate(0.9, 9)}
+    run = record(test_uid="a", result=result, counts=ONE_FAILED)
+    assert checked([run], "words=12", "accuracy=0.8") == [("a", "words", True), ("a", "accuracy", False)]
+
+
+def test_failed_repeat_counts_as_worst(record):
+    run = of(record, value=0.9, counts=Counts(items=10, scored=10, partial=1, failed_repeats=1))
+    assert checked([run], "accuracy=0.8") == [("a", "accuracy", False)]
+
+
+def test_mean_over_group_holds_only_if_failed_items_cannot_change_it(record):
+    def run(test, worst):
+        result = {"accuracy": Estimate(0.9, 9, 0.1, bounds=(worst, 0.91))}
+        return record(test_uid=test, result=result, groups={"g": 2}, counts=ONE_FAILED)
+
+    assert checked([run("a", 0.81), run("b", 0.81)], "g:accuracy=0.8") == [("g", "accuracy", True)]
+    (found,) = outcomes([run("a", 0.81), run("b", 0.6)], [ResultThreshold.parse("g:accuracy=0.8")])
+    assert (found.passed, found.worst) == (False, pytest.approx(0.705))
 
 
 def test_a_run_without_results_reaches_nothing_and_one_with_others_is_not_asked(record):
