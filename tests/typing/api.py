@@ -109,6 +109,8 @@ comparison = compare("latest~1", Path("run_data"), alpha=0.01, allow="data", low
 assert_type(comparison, Comparison)
 assert_type(comparison.comparisons[0].interval, tuple[float, float] | None)
 compare("a", "b", alfa=0.01)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+compare("a", "b", test="wilcoxon", allow=["data", "judge"])
+compare("a", "b", test="wilcox")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 plan = plan_comparison(rate=0.7, correlation=0.5, effect=0.05)
 assert_type(plan.designs[0].items, int | None)
 plan_comparison("latest~1", "latest", items=500)

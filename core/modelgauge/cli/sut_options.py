@@ -21,7 +21,7 @@ _FROM_1 = whole_number(ge=1)
 _SEED = instance_of((int, str), "a seed or a text")._replace(
     read=lambda text: int(text) if re.fullmatch("-?[0-9]+", text) else text  # 1_000 is a text
 )
-_OPTIONS = {
+OPTIONS = {
     "num_completions": Option(None, "How many completions to ask for.", _FROM_1, metavar="N"),
     "max_tokens": Option(None, "Most tokens in a completion.", _FROM_1, metavar="N"),
     "temperature": Option(
@@ -65,7 +65,7 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
 
 
 sut_options = together(
-    declared_options(_OPTIONS),
+    declared_options(OPTIONS),
     click.option(
         "--response-schema",
         type=click.Path(path_type=Path),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelgauge.config.run_options import RunOptions
 from modelgauge.config.settings import (
     Settings,
     find_settings_file,
@@ -354,3 +355,12 @@ def test_a_table_of_servers_that_is_none(tmp_path, text, problem):
     write(tmp_path, text)
     with pytest.raises(SettingsError, match=problem):
         load_settings(tmp_path, env={})
+
+
+def test_settings_of_runs_have_types_of_their_options():
+    types = {field.name: field.type for field in dataclasses.fields(Settings)}
+    of_options = {field.name: field.type for field in dataclasses.fields(RunOptions)}
+    named = {setting.name: setting.option for setting in list_settings() if setting.option}
+    assert {name: types[name] for name in named} == {
+        name: of_options[option] | None for name, option in named.items()
+    }
