@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import RunFailure, Sample, normalized_result, range_of
+from modelgauge.data.results import RunFailure, Sample, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.parts import JoinedLines, RunPart, Whole, check_facts, whole_of
-from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder, write_atomically
+from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile
-from modelgauge.engine.run_record import merged_note, notes_on_items, population_of, run_record
+from modelgauge.engine.run_record import mean_record, merged_note, write_end
 from modelgauge.engine.totals import Totals, read_totals
-from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.wording.phrases import counted
 
 
@@ -86,16 +85,26 @@ class _JoinedRun:
     def write(self, surroundings: Mapping[str, Any]) -> TestRecord:
         """Write the files of the run, and return its record."""
         manifest = self._manifest(surroundings)
-        is_own = all(part.is_own for part in self.parts)
-        self.folder.write_manifest(manifest, str, is_own=is_own)
+        self.folder.write_manifest(manifest, str, is_own=all(part.is_own for part in self.parts))
         ranges = {name: range_of(ends) for name, ends in (self.description.ranges or {}).items()}
         index = JournalIndex(self.folder.journal, ranges, self.options, is_asked=True)
         tally = Tally(items=len(self.lines.at))
         self._write_journal(index, tally)
         totals = self._totals(tally)
-        write_atomically(self.folder.totals, totals.model_dump_json() + "\n")
-        record = self._record(index, tally, totals, manifest)
-        self.folder.write_record(record, str)
+        record = mean_record(
+            self.description,
+            index,
+            tally,
+            self.known,
+            **{name: manifest[name] for name in ("run_id", "invocation_id", "run_timestamp", "plugins")},
+            merged_from=tuple(self.run_ids),
+            sample=self.sample,
+            seconds=totals.seconds,
+            notes=self._notes(),
+            failure=self._failure(),
+            **({"result": {}} if self._has_own_result else {}),
+        )
+        write_end(self.folder, record, totals, str)
         return record.with_items(self.folder.items, self.folder.path)
 
     def _manifest(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,27 +139,6 @@ class _JoinedRun:
         for totals in used:
             totals.add_to(tally)
         return Totals.of(tally, sum(totals.seconds for totals in used), ended=True, known=self.known)
-
-    def _record(
-        self, index: JournalIndex, tally: Tally, totals: Totals, manifest: Mapping[str, Any]
-    ) -> TestRecord:
-        options, population = self.options, population_of(self.options, self.known, self.sample)
-        items = index.items(self.known, population, self.description.directions)
-        result = {} if self._has_own_result else normalized_result(mean_of_each(items), options.reduction)
-        ids = {name: manifest[name] for name in ("run_id", "invocation_id", "run_timestamp", "plugins")}
-        return run_record(
-            self.description,
-            index,
-            tally,
-            self.known,
-            **ids,
-            merged_from=tuple(self.run_ids),
-            sample=self.sample,
-            result=result,
-            seconds=totals.seconds,
-            notes=tuple(dict.fromkeys([*self._notes(), *notes_on_items(index, population)])),
-            failure=self._failure(),
-        )
 
     @property
     def _has_own_result(self) -> bool:

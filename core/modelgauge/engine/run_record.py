@@ -1,12 +1,15 @@
 """The record of a run, from its identity, its items and its counts: however these came together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Sample, recorded_ranges
+from modelgauge.data.results import Sample, normalized_result, recorded_ranges
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
+from modelgauge.engine.run_files.folder import RunFolder, write_atomically
+from modelgauge.engine.totals import Totals
+from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:  # it needs numpy
@@ -26,7 +29,7 @@ def run_record(
         known: the number of items, those that were not begun included; None if nobody knows.
         facts: the other fields. They replace those that follow from the description.
     """
-    options = index.options
+    options = description.run_options()
     fields: dict[str, Any] = {
         **description.identity(),
         "ranges": recorded_ranges(index.columns.ranges()),
@@ -42,6 +45,42 @@ def run_record(
         "spent": tally.spent(),
     }
     return TestRecord(**fields | facts)
+
+
+def mean_record(
+    description: WorkDescription,
+    index: "JournalIndex",
+    tally: Tally,
+    known: int | None,
+    *,
+    sample: Sample | None = None,
+    notes: Iterable[str] = (),
+    **facts: Any,
+) -> TestRecord:
+    """Make the record of a run whose results are the means of its measurements, unless `facts` contain a result.
+
+    Args:
+        description: as in `run_record`.
+        index: as in `run_record`.
+        tally: as in `run_record`.
+        known: as in `run_record`.
+        sample: the choice of items; None if all were chosen.
+        notes: for the reader. Notes that follow from the items are added.
+        facts: as in `run_record`.
+    """
+    options = description.run_options()
+    population = population_of(options, known, sample)
+    if "result" not in facts:
+        means = mean_of_each(index.items(known, population, description.directions))
+        facts["result"] = normalized_result(means, options.reduction)
+    all_notes = tuple(dict.fromkeys([*notes, *notes_on_items(index, population)]))
+    return run_record(description, index, tally, known, sample=sample, notes=all_notes, **facts)
+
+
+def write_end(folder: RunFolder, record: TestRecord, totals: Totals, redact: Callable[[str], str]) -> None:
+    """Write the totals and, last of all files, the record of a run that has ended."""
+    write_atomically(folder.totals, totals.model_dump_json() + "\n")
+    folder.write_record(record, redact)
 
 
 def population_of(options: "RunOptions", known: int | None, sample: Sample | None) -> int | None:

@@ -1,7 +1,8 @@
 """A session of pytest: its cases, from all processes that take part, as one run.
 
-Each process keeps one open run, in which each `assert_test` is one item: `session_loop.py` judges it, `session_run.py`
-keeps it. When the session ends, the process that began it reads what all left, and makes the run's record of it.
+Each process keeps one open run, in which each `assert_test` is one item: `session_loop.py` judges it, and
+`engine/shared_run.py` keeps it. When the session ends, the process that began it reads what all left, and makes the
+run's record of it (`session_record.py`).
 """
 
 import os
@@ -9,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
@@ -31,19 +33,20 @@ from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import annotators_of
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.run_files.folder import REPORT, RUNS
+from modelgauge.engine.run_files.folder import REPORT, RUNS, RunFolder, new_id
 from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.shared_run import SharedRun
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
-from modelgauge.evals.display import Shown, place_of
+from modelgauge.evals.display import Shown, place_of, rendered, with_distinct_titles
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
 from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_options import TestRunOptions
-from modelgauge.evals.session_run import SessionRun
+from modelgauge.evals.session_record import SessionRecord
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
@@ -159,8 +162,12 @@ class Session:
             self._settings.secrets_file, lambda secret: self._run.log(secret=asdict(secret))
         )
         self._redact = self._secrets.redactor.redact_json_text
-        runs = self._settings.data_dir / RUNS
-        self._run = SessionRun(self._where, runs, self.options, self._command, self._redact)
+        began = datetime.fromtimestamp(self._where["begun"], UTC)
+        folder = RunFolder(self._settings.data_dir / RUNS / new_id(began, self._where["mark"]))
+        self._record = SessionRecord(began, self.options, self._command, self._redact)
+        self._run = SharedRun(
+            folder, Path(self._where["folder"]), lambda: self._record.begin(folder), self._redact
+        )
         self._tally, self._seconds = Tally(), 0.0
         self._loop: SessionLoop | None = None
         self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
@@ -260,7 +267,7 @@ class Session:
             "directions": test.measurement_directions,
         }
         self._keep(begun, judged.line, Shown.of(result), declared, notes)
-        self._observers.item_finished(self._run.run_folder.run_id, judged.written)
+        self._observers.item_finished(self._run.folder.run_id, judged.written)
         return result
 
     def _loop_here(self) -> SessionLoop:
@@ -302,7 +309,7 @@ class Session:
     ) -> None:
         """Keep a case that has ended: first what its record does not say, so that no line of the journal lacks that."""
         self._count(end=begun.number, shown=shown, declared=dict(declared), notes=notes)
-        self._run.journal().append(line)
+        self._run.add(line)
 
     def _count(self, **event: Any) -> None:
         """Log what all calls used so far, with an event that stands after it."""
@@ -332,15 +339,25 @@ class Session:
         notes = [*self._secrets.learn(cases.secrets), *self._unrepeated()]
         for case in cases.listed:
             case.test = self._secrets.redact(case.test)
-        self.summary = self._run.finish(cases, notes, collected)
-        ended = recorded_run(self._run.run_folder)
+        items = list(cases.items())
+        ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
+        with self._run.finishing(items, "assert_test", ranges) as index:
+            self._record.write(self._run.folder, cases, items, index, notes=notes, collected=collected)
+        ended = recorded_run(self._run.folder)
+        self.summary = self._rendered(cases, ended.record)
         wanted = [ended] if self._settings.report and collected is None else []
         problems = [*reports.write_reports(wanted, redact=self._secrets.redact), *self._tell(ended.record)]
-        page = self._run.run_folder.path / REPORT
+        page = self._run.folder.path / REPORT
         self.summary += f"\n{place_of('Page', page)}" if page.exists() else ""
         self.summary += "".join(f"\nWarning: {problem}" for problem in problems)
         if self.options.folder_file is not None:
-            Path(self.options.folder_file).write_text(str(self._run.run_folder.path), encoding="utf-8")
+            Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
+
+    def _rendered(self, cases: Cases, record: TestRecord) -> str:
+        """Return what is shown of the cases at the end of the session. The record contains no secrets."""
+        shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
+        number = len(cases.by_id())
+        return rendered(shown, self._run.folder.path, self.options.display, record.notes, cases=number)
 
     def _tell(self, record: TestRecord) -> Iterator[str]:
         """Tell plugins that the session is over, and say what went wrong in them."""

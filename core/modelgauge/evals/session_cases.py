@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.item_records import Failure, ItemRecord
-from modelgauge.data.results import Counts
 from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
@@ -204,8 +203,8 @@ class Cases:
             "data_sets": self.data_sets,
         }
 
-    def counts(self, items: Iterable[ItemRecord]) -> Counts:
-        """The cases by outcome, also those that were not judged, and their calls.
+    def tally(self, items: Iterable[ItemRecord]) -> Tally:
+        """Count the cases by outcome, also those that were not judged, and their calls.
 
         Args:
             items: of those that were judged.
@@ -214,7 +213,7 @@ class Cases:
         for item in items:
             tally.count(item)
         self.used.add_to(tally)
-        return tally.frozen()
+        return tally
 
 
 def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:

@@ -325,7 +325,7 @@ def test_a_case_that_is_not_in_the_journal_did_not_pass(session, here, monkeypat
     def interrupted(self, data):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("modelgauge.evals.session_run.SharedJournal.append", interrupted)
+    monkeypatch.setattr("modelgauge.engine.run_files.shared_journal.SharedJournal.append", interrupted)
     code, output = session(
         source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n",
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pytest_sessions import records
 
+from modelgauge.engine.run_files.shared_journal import SharedJournal
 from modelgauge.errors import RunStoppedError
-from modelgauge.evals.session_run import SharedJournal
 from modelgauge.files.lock import lock
 
 SOURCE = """
@@ -126,7 +126,7 @@ def test_an_app_that_takes_something_else_than_a_question_is_told_in_the_users_l
 
 
 def test_a_stopped_process_that_holds_the_journal_is_not_waited_for_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("modelgauge.evals.session_run._PATIENCE", 0.05)
+    monkeypatch.setattr("modelgauge.engine.run_files.shared_journal._PATIENCE", 0.05)
     journal = SharedJournal(tmp_path / "items.jsonl")
     held = lock(tmp_path / ".turn", "a+b")
     with pytest.raises(RunStoppedError, match="does not go on"):

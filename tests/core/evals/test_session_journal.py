@@ -7,8 +7,8 @@ from pytest_sessions import records
 
 from modelgauge.bundles.run_checks import check_run
 from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.shared_journal import SharedJournal
 from modelgauge.errors import RunStoppedError
-from modelgauge.evals.session_run import SharedJournal
 from modelgauge.runs.items import JournalItems
 
 SOURCE = """
