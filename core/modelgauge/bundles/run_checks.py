@@ -12,7 +12,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, PYTEST, normalized_result, range_of
+from modelgauge.data.results import GIVEN, PYTEST, CallsByKind, normalized_result, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
@@ -179,10 +179,10 @@ def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> 
     totals = read_totals(run)
     if totals is None or not totals.ended:
         return
-    for name in ("sut_calls", "annotator_calls", "judge_calls", "unkept"):
-        if getattr(totals, name) != getattr(counts, name):
+    for name in CallsByKind.model_fields:
+        if getattr(totals.used, name) != getattr(counts, name):
             yield f"{RECORD} and {TOTALS} differ in {name}"
-    if record.spent is not None and totals.spent != record.spent:
+    if record.spent is not None and totals.used.spent != record.spent:
         yield f"{RECORD} and {TOTALS} differ in what was spent"
 
 

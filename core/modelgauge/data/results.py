@@ -6,11 +6,11 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
-from modelgauge.data.base import Count, Frozen, Seconds, added_later
+from modelgauge.data.base import Count, Frozen, Seconds, added_later, of_valid
 from modelgauge.data.estimates import Estimate, interval_text, reaches, value_text
 from modelgauge.data.json_values import finite_number
 from modelgauge.errors import InvalidDataError, MissingResultError
@@ -196,7 +196,26 @@ Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 """Names to numbers, `Estimate`s, or one level of named groups of these."""
 
 
-class CallCounts(Frozen):
+# --- what was used ----------------------------------------------------------------------------------
+#
+# `Used` names all of it. Files contain its parts: record.json has `CallsByKind` among its `counts`, `Spent` as `spent`,
+# and `seconds`; totals.json has all fields side by side.
+
+
+class Amounts(Frozen):
+    """A value whose fields are numbers or such values. `+` and `-` work field by field.
+
+    The result has the class of the left operand, and so its fields: `Spent() + used` is what `used` spent.
+    """
+
+    def __add__(self, other: Self) -> Self:
+        return of_valid(type(self), **{name: value + getattr(other, name) for name, value in self})
+
+    def __sub__(self, other: Self) -> Self:
+        return of_valid(type(self), **{name: value - getattr(other, name) for name, value in self})
+
+
+class CallCounts(Amounts):
     """Calls that returned a response: paid in this run, or cached (in the cache, or from the same call in flight).
 
     A response that the SUT refused counts too if the error has its usage (`CallError.usage`).
@@ -208,16 +227,63 @@ class CallCounts(Frozen):
     cached: Count = 0
 
 
-class Counts(Frozen):
-    """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
+class CallsByKind(Amounts):
+    """Calls by who answered them.
 
-    `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
-    `blocked` counts those of the `sut_errors` that the service of the SUT blocked; JSON leaves it out where it is 0.
-    `empty` counts answers without text, and items that failed because of one; older versions did not count them.
-    `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
-    questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
-    secret, and so are not in the cache.
+    Args:
+        sut_calls: answers of the SUT.
+        annotator_calls: answers of annotators.
+        judge_calls: answers to the questions that annotators asked their own SUTs.
+        unkept: paid calls that hold a secret, and so are not in the cache.
     """
+
+    sut_calls: CallCounts = CallCounts()
+    annotator_calls: CallCounts = CallCounts()
+    judge_calls: CallCounts = CallCounts()
+    unkept: Count = 0
+
+
+class Spent(Amounts):
+    """What all calls of a run took, those of its judges too, in all its sessions.
+
+    Args:
+        attempts: calls that were sent, further attempts included.
+        tokens: input and output tokens that SUTs reported.
+        cost_usd: US dollars that SUTs reported.
+    """
+
+    attempts: Count = 0
+    tokens: Count = 0
+    cost_usd: float = Field(0.0, ge=0)
+
+
+class Used(CallsByKind, Spent):
+    """Everything that calls used. What a session used is the difference of two.
+
+    Args:
+        seconds: wall time.
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    seconds: Seconds = 0.0
+
+    @property
+    def cached(self) -> int:
+        """Answers that were not paid, of all kinds."""
+        return self.sut_calls.cached + self.annotator_calls.cached + self.judge_calls.cached
+
+    @property
+    def spent(self) -> Spent:
+        """Attempts, tokens and dollars, as a record has them."""
+        return Spent() + self
+
+
+# --- items by outcome -------------------------------------------------------------------------------
+
+
+class Outcomes(Frozen):
+    """Numbers of items by outcome, as `Counts` describes them."""
 
     items: Count = 0
     not_begun: Count | None = None
@@ -229,10 +295,6 @@ class Counts(Frozen):
     blocked: Count = added_later(0)
     empty: Count = added_later(0)
     failed_repeats: Count = 0
-    sut_calls: CallCounts = CallCounts()
-    annotator_calls: CallCounts = CallCounts()
-    judge_calls: CallCounts = CallCounts()
-    unkept: Count = 0
 
     @property
     def failed(self) -> int:
@@ -245,21 +307,16 @@ class Counts(Frozen):
         return self.scored + self.failed
 
 
-class Spent(Frozen):
-    """What all calls of a run took, those of its judges too, in all its sessions.
+class Counts(CallsByKind, Outcomes):
+    """Numbers of items by outcome: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
-    Args:
-        attempts: calls that were sent, further attempts included.
-        tokens: input and output tokens that SUTs reported.
-        cost_usd: US dollars that SUTs reported.
+    `not_begun` counts the items that were never taken from the test; None if its items were not read to their end.
+    `blocked` counts those of the `sut_errors` that the service of the SUT blocked; JSON leaves it out where it is 0.
+    `empty` counts answers without text, and items that failed because of one; older versions did not count them.
+    `partial` counts the scored items with failed repeats, and `failed_repeats` these repeats. `judge_calls` counts the
+    questions that annotators asked their own SUTs. `unkept` counts the paid calls of all three kinds that hold a
+    secret, and so are not in the cache.
     """
-
-    attempts: Count = 0
-    tokens: Count = 0
-    cost_usd: float = 0.0
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
 
 
 RunStage = Literal["items", "aggregate", "run"]

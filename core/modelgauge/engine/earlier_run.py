@@ -12,7 +12,7 @@ from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
-from modelgauge.data.results import ConcurrencyChange
+from modelgauge.data.results import ConcurrencyChange, Used
 from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.ask_sut import Asked
@@ -128,7 +128,7 @@ class EarlierSessions:
         """
         self.recorded.read(tally.count)
         tally.items += len(self.recorded)
-        (self.totals or Totals()).add_to(tally)
+        tally.before = Used() if self.totals is None else self.totals.used
 
     def compare(self, make: Callable[[], Iterable[NumberedItem]], index: "JournalIndex") -> int:
         """Compare the items of the journal with those that the test makes now, before anything is asked.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import RunFailure, Sample, range_of
+from modelgauge.data.results import RunFailure, Sample, Used, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.parts import JoinedLines, RunPart, Whole, check_facts, whole_of
@@ -90,7 +90,8 @@ class _JoinedRun:
         index = JournalIndex(self.folder.journal, ranges, self.options, is_asked=True)
         tally = Tally(items=len(self.lines.at))
         self._write_journal(index, tally)
-        totals = self._totals(tally)
+        tally.before = sum([(read_totals(part.folder) or Totals()).used for part in self.parts], Used())
+        totals = Totals(used=tally.used(), ended=True, known=self.known)
         record = mean_record(
             self.description,
             index,
@@ -99,7 +100,6 @@ class _JoinedRun:
             **{name: manifest[name] for name in ("run_id", "invocation_id", "run_timestamp", "plugins")},
             merged_from=tuple(self.run_ids),
             sample=self.sample,
-            seconds=totals.seconds,
             notes=self._notes(),
             failure=self._failure(),
             **({"result": {}} if self._has_own_result else {}),
@@ -132,13 +132,6 @@ class _JoinedRun:
                 index.add(record, offset, record.test_item)
         finally:
             journal.close()
-
-    def _totals(self, tally: Tally) -> Totals:
-        """Add what the parts used to a tally."""
-        used = [totals for part in self.parts if (totals := read_totals(part.folder)) is not None]
-        for totals in used:
-            totals.add_to(tally)
-        return Totals.of(tally, sum(totals.seconds for totals in used), ended=True, known=self.known)
 
     @property
     def _has_own_result(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import Used
 
 log = logging.getLogger(__name__)
 
@@ -72,31 +73,29 @@ def _interrupt(error: KeyboardInterrupt) -> None:
         interrupt()
 
 
-class Standing(NamedTuple):
-    """The progress of a run: items, errors, cost, the oldest call.
+class Progress(NamedTuple):
+    """The progress of a run.
 
     Args:
         done: items that have a record.
         known: items that there are; None while a test still makes some.
-        cached: answers that were not paid.
-        errors: items that failed.
-        cost: US dollars that SUTs reported.
+        failed: items that failed.
+        used: by all calls.
         oldest: seconds that the oldest call under way has taken; None if there is none.
     """
 
     done: int
     known: int | None
-    cached: int
-    errors: int
-    cost: float
-    oldest: float | None
+    failed: int
+    used: Used = Used()
+    oldest: float | None = None
 
 
-async def show_progress(standing: Callable[[], Standing]) -> None:
+async def show_progress(progress: Callable[[], Progress]) -> None:
     """Show a progress bar on a terminal until cancelled. It looks at the run now and then; no call waits for it.
 
     Args:
-        standing: asked now and then.
+        progress: called now and then.
     """
     # tqdm takes as long to import as all the rest of a small run; nobody waits for what ends at once.
     begun = time.monotonic()
@@ -110,19 +109,19 @@ async def show_progress(standing: Callable[[], Standing]) -> None:
     bar.last_print_t = bar.start_t
     try:
         while True:
-            _draw(bar, standing())
+            _draw(bar, progress())
             await asyncio.sleep(_PERIOD)
     finally:
         bar.close()
 
 
-def _draw(bar: Any, now: Standing) -> None:
+def _draw(bar: Any, now: Progress) -> None:
     bar.total = now.known
-    postfix = [f"errors={now.errors}", f"cached={now.cached}"]
+    postfix = [f"errors={now.failed}", f"cached={now.used.cached}"]
     if now.oldest is not None and now.oldest >= 1:
         postfix.insert(1, f"oldest call={now.oldest:.0f} s")
-    if now.cost:
-        postfix.append(f"cost=${now.cost:.2f}")
+    if now.used.cost_usd:
+        postfix.append(f"cost=${now.used.cost_usd:.2f}")
     if now.done > bar.n:  # an update by nothing would leave the time that it took out of the rate
         bar.update(now.done - bar.n)
     while postfix and not _fits(bar, ", ".join(postfix)):  # what matters least stands last

@@ -10,7 +10,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
-from modelgauge.data.results import RunFailure, RunStage, Sample, normalized_result
+from modelgauge.data.results import RunFailure, RunStage, Sample, Used, normalized_result
 from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
@@ -109,7 +109,7 @@ class PairRun:
         self._number: int | None = None  # of the test's items, once those of earlier sessions are compared
         self._journal: JournalFile | None = None
         self._manifest = earlier.manifest  # as it is written
-        self._totals = TotalsFile(self.folder, self.tally, earlier.totals, self._standing)
+        self._totals = TotalsFile(self.folder, self.tally, self._standing)
 
     async def prepare(self) -> None:
         """Read what earlier sessions did, and check that the test still makes the same items.
@@ -312,8 +312,8 @@ class PairRun:
 
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
         """Write the record; where the disk refuses it, the caller gets it all the same."""
-        redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
-        record = self._record(result, seconds, manifest)
+        redact, used = self.shared.options.redactor.redact_json_text, self._totals.used
+        record = self._record(result, used, manifest)
         try:
             if (repeated := self._ids.repeated) and repeated != manifest.get("repeated_ids"):
                 self.folder.write_manifest({**manifest, "repeated_ids": repeated}, redact)
@@ -322,16 +322,18 @@ class PairRun:
             self._fail("run", error)
             self._notes += (error.problem,)
             self._totals.write()
-            return self._record(result, seconds, manifest)
+            return self._record(result, used, manifest)
         self._totals.write(ended=True)
         return record
 
-    def _record(self, result: dict[str, Any], seconds: float, manifest: Mapping[str, Any]) -> TestRecord:
+    def _record(self, result: dict[str, Any], used: Used, manifest: Mapping[str, Any]) -> TestRecord:
         """The record of the run, without secrets that an error may have named."""
+        limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
         record = run_record(
             self._description,
             self._index,
             self.tally,
+            used,
             self.known,
             **self._ids_of_run(),
             dependency_versions=manifest["dependency_versions"],
@@ -340,13 +342,9 @@ class PairRun:
             sample=self._sample,
             cancelled=self.cancelled,
             result=result,
-            seconds=round(seconds, 3),
             notes=tuple(self._all_notes()),
             failure=self._failure,
-            concurrency=self._earlier.concurrency_with(
-                {target.owner.uid: target.admission.limiter for target in self.targets},
-                self._totals.earlier_seconds,
-            ),
+            concurrency=self._earlier.concurrency_with(limiters, self.tally.before.seconds),
         )
         written = record.model_dump_json()
         clean = self.shared.options.redactor.redact_json_text(written)

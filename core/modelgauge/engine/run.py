@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import Used
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import learn_secrets
@@ -19,7 +20,7 @@ from modelgauge.engine.executors.remote_work import RemoteWork, briefed
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.loop.together import end_task
-from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
+from modelgauge.engine.observers import Observer, Observers, Progress, show_progress
 from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.switchboard import Switchboard
@@ -109,7 +110,7 @@ class Run:
             else:
                 await stack.enter_async_context(self._workers(executor, works))
             if self.options.progress:
-                bar = asyncio.create_task(show_progress(self._standing))
+                bar = asyncio.create_task(show_progress(self._progress))
                 stack.push_async_callback(end_task, bar)
             stack.push_async_callback(end_task, asyncio.create_task(self._keep_totals()))
             tasks = [asyncio.create_task(pair.run()) for pair in self._pairs]
@@ -213,17 +214,16 @@ class Run:
             for pair in self._pairs:
                 await in_thread(pair.keep_totals, "totals")
 
-    def _standing(self) -> Standing:
+    def _progress(self) -> Progress:
         tallies = [pair.tally for pair in self._pairs]
         known = [pair.known for pair in self._pairs]
         ages = [calling.oldest for calling in self._calling()]
-        errors = sum(tally.failed for tally in tallies)
-        return Standing(
-            done=errors + sum(tally.outcomes["scored"] for tally in tallies),
+        failed = sum(tally.failed for tally in tallies)
+        return Progress(
+            done=failed + sum(tally.outcomes["scored"] for tally in tallies),
             known=None if None in known else sum(number or 0 for number in known),
-            cached=sum(calls.cached for tally in tallies for calls in tally.calls),
-            errors=errors,
-            cost=sum(tally.cost for tally in tallies),
+            failed=failed,
+            used=sum((tally.used() for tally in tallies), Used()),
             oldest=max((age for age in ages if age is not None), default=None),
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Sample, normalized_result, recorded_ranges
+from modelgauge.data.results import Sample, Used, normalized_result, recorded_ranges
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import RunFolder, write_atomically
@@ -18,14 +18,20 @@ if TYPE_CHECKING:  # it needs numpy
 
 
 def run_record(
-    description: WorkDescription, index: "JournalIndex", tally: Tally, known: int | None, **facts: Any
+    description: WorkDescription,
+    index: "JournalIndex",
+    tally: Tally,
+    used: Used,
+    known: int | None,
+    **facts: Any,
 ) -> TestRecord:
     """Make the record of a run.
 
     Args:
         description: the test, the respondent and the options.
         index: of the run's journal, with all items.
-        tally: the items and calls of all sessions.
+        tally: the items of all sessions.
+        used: by all sessions.
         known: the number of items, those that were not begun included; None if nobody knows.
         facts: the other fields. They replace those that follow from the description.
     """
@@ -41,8 +47,9 @@ def run_record(
         "identifier": options.identifier,
         "prompts": len(index.prompts) if index.is_asked else None,
         "distinct_prompts": index.distinct_prompts(),
-        "counts": tally.frozen(None if known is None else max(0, known - tally.items)),
-        "spent": tally.spent(),
+        "counts": tally.counts(used, None if known is None else max(0, known - tally.items)),
+        "seconds": used.seconds,
+        "spent": used.spent,
     }
     return TestRecord(**fields | facts)
 
@@ -74,7 +81,8 @@ def mean_record(
         means = mean_of_each(index.items(known, population, description.directions))
         facts["result"] = normalized_result(means, options.reduction)
     all_notes = tuple(dict.fromkeys([*notes, *notes_on_items(index, population)]))
-    return run_record(description, index, tally, known, sample=sample, notes=all_notes, **facts)
+    used = tally.used()
+    return run_record(description, index, tally, used, known, sample=sample, notes=all_notes, **facts)
 
 
 def write_end(folder: RunFolder, record: TestRecord, totals: Totals, redact: Callable[[str], str]) -> None:

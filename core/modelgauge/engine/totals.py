@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import IO
+from typing import IO, Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, model_serializer
 
-from modelgauge.data.base import Count, Frozen, Seconds, of_valid
-from modelgauge.data.results import CallCounts, Spent
+from modelgauge.data.base import Count, Frozen, UnknownFields, of_valid
+from modelgauge.data.results import Spent, Used
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.run_files.folder import RunFolder, by_invocation, read_json, refused
@@ -25,73 +25,44 @@ log = logging.getLogger(__name__)
 _LONGEST = 160  # characters of a reason to wait
 _WIDTH = 2047  # bytes, so that a later text covers an earlier one
 
+_KEYS = (
+    "ended", "seconds", "sut_calls", "annotator_calls", "judge_calls", "attempts", "tokens", "cost", "unkept", "known",
+    "waiting",
+)  # fmt: skip
+_FIELDS = {key: "cost_usd" if key == "cost" else key for key in _KEYS}
+"""The keys of the file in their order, with the fields of `Totals` and `Used` that they contain."""
+
 
 class Totals(Frozen):
-    """What all sessions of a run used together, up to the last item that was written.
+    """What all sessions of a run used together, up to the last item that was written, and how far the run is.
 
     Args:
+        used: by all calls; in the file its fields are beside the others.
         ended: whether the last session came to its end, and not to a kill.
-        seconds: wall time.
-        sut_calls: answers of the SUT.
-        annotator_calls: answers of annotators.
-        judge_calls: answers to the questions of judges.
-        attempts: calls that were sent, further attempts included.
-        tokens: input and output tokens that SUTs reported.
-        cost: US dollars that SUTs reported.
-        unkept: paid calls that hold a secret, and so are not in the cache.
         known: how many items there are, for who looks at a run that is going on; None while that is not known.
         waiting: why its calls wait, by session too; empty if they do not.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
+    used: Used = Used()
     ended: bool = False
-    seconds: Seconds = 0.0
-    sut_calls: CallCounts = CallCounts()
-    annotator_calls: CallCounts = CallCounts()
-    judge_calls: CallCounts = CallCounts()
-    attempts: Count = 0
-    tokens: Count = 0
-    cost: float = Field(0.0, ge=0)
-    unkept: Count = 0
     known: Count | None = None
     waiting: str = ""
 
     @classmethod
-    def of(
-        cls, tally: Tally, seconds: float, *, ended: bool, known: int | None = None, waiting: str = ""
-    ) -> "Totals":
-        """Make the totals of what a tally has counted."""
-        return of_valid(
-            cls,
-            ended=ended,
-            seconds=round(seconds, 3),
-            sut_calls=tally.sut_calls.frozen(),
-            annotator_calls=tally.annotator_calls.frozen(),
-            judge_calls=tally.judge_calls.frozen(),
-            attempts=tally.attempts,
-            tokens=tally.tokens,
-            cost=tally.cost,
-            unkept=tally.unkept,
-            known=known,
-            waiting=waiting[:_LONGEST],
-        )
+    def load(cls, data: Any, unknown: UnknownFields | None = None) -> Self:
+        """Read totals from the JSON data of their file; see `Frozen.load`."""
+        if isinstance(data, dict):  # of which later versions may have more keys
+            fields = {name: data[key] for key, name in _FIELDS.items() if key in data}
+            used = {name: fields.pop(name) for name in Used.model_fields if name in fields}
+            data = {**fields, "used": Used.load(used, unknown)}
+        return super().load(data, unknown)
 
-    @property
-    def spent(self) -> Spent:
-        """The calls, tokens and dollars of the record."""
-        return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
-
-    def add_to(self, tally: Tally) -> None:
-        """Add to a tally what was used."""
-        used = (self.sut_calls, self.annotator_calls, self.judge_calls)
-        for counted, calls in zip(tally.calls, used, strict=True):
-            counted.paid += calls.paid
-            counted.cached += calls.cached
-        tally.attempts += self.attempts
-        tally.tokens += self.tokens
-        tally.cost += self.cost
-        tally.unkept_before += self.unkept
+    @model_serializer
+    def _in_file(self) -> dict[str, Any]:
+        fields = {**dict(self), **dict(self.used)}
+        return {key: fields[name] for key, name in _FIELDS.items()}
 
 
 class TotalsFile:
@@ -100,19 +71,11 @@ class TotalsFile:
     Args:
         folder: of the run.
         tally: counts what all sessions use.
-        earlier: what earlier sessions used.
         standing: returns how many items there are, and why calls wait.
-
-    Attributes:
-        earlier_seconds: what earlier sessions took.
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        tally: Tally,
-        earlier: Totals | None,
-        standing: Callable[[], tuple[int | None, str]],
+        self, folder: RunFolder, tally: Tally, standing: Callable[[], tuple[int | None, str]]
     ) -> None:
         self._folder = folder
         self._standing = standing
@@ -121,12 +84,11 @@ class TotalsFile:
         self._writing = Lock()
         self._ended = False
         self._begun = monotonic()
-        self.earlier_seconds = 0.0 if earlier is None else earlier.seconds
 
     @property
-    def seconds(self) -> float:
-        """Wall time of all sessions."""
-        return self.earlier_seconds + monotonic() - self._begun
+    def used(self) -> Used:
+        """What all sessions used until now."""
+        return self._tally.used(monotonic() - self._begun)
 
     def open(self) -> None:
         """Begin a session: make the file, or open that of the earlier sessions.
@@ -155,7 +117,7 @@ class TotalsFile:
                 return
             self._ended = ended
             known, waiting = self._standing()
-            totals = Totals.of(self._tally, self.seconds, ended=ended, known=known, waiting=waiting)
+            totals = of_valid(Totals, used=self.used, ended=ended, known=known, waiting=waiting[:_LONGEST])
             self._file.seek(0)
             self._file.write(totals.model_dump_json().encode().ljust(_WIDTH) + b"\n")
 
@@ -201,12 +163,12 @@ def count_spent(budget: Budget, folder: RunFolder) -> None:
     if (budget.max_calls, budget.max_tokens, budget.max_cost) != (None, None, None):
         command = str(folder.read_manifest().get("invocation_id"))
         runs = by_invocation(folder.path.parent)[0].get(command, runs)
+    spent = Spent()
     for run in runs:
         try:
             totals = read_totals(run) or Totals()
         except RecordError as error:
             log.warning("What another run of the same command has spent is not counted. %s", error)
             continue
-        budget.calls += totals.attempts
-        budget.tokens += totals.tokens
-        budget.cost += totals.cost
+        spent += totals.used
+    budget.begin(spent)

@@ -26,7 +26,7 @@ from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.loop.together import end_task
-from modelgauge.engine.observers import Standing, show_progress
+from modelgauge.engine.observers import Progress, show_progress
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
 from modelgauge.evals.given_test import AnsweredCase, Component
@@ -123,14 +123,14 @@ class AppCalls:
                 except ModelGaugeError as error:
                     refused.append(error)
 
-        def standing() -> Standing:
+        def progress() -> Progress:
             failed = sum(answer.error is not None for answer in done.values())
             oldest = max(pool.oldest or 0.0, deadlines.oldest or 0.0)
-            return Standing(len(done), len(questions), 0, failed, 0.0, oldest)
+            return Progress(len(done), len(questions), failed, oldest=oldest)
 
         async with AsyncExitStack() as stack:
             if self._options.progress:
-                stack.push_async_callback(end_task, asyncio.create_task(show_progress(standing)))
+                stack.push_async_callback(end_task, asyncio.create_task(show_progress(progress)))
             stack.callback(pool.close)
             stack.callback(deadlines.close)
             stack.enter_context(watching_the_loop())

@@ -36,7 +36,6 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.folder import REPORT, RUNS, RunFolder, new_id
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.shared_run import SharedRun
-from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown, place_of, rendered, with_distinct_titles
@@ -313,7 +312,7 @@ class Session:
 
     def _count(self, **event: Any) -> None:
         """Log what all calls used so far, with an event that stands after it."""
-        self._run.log(**event, used=Totals.of(self._tally, self._seconds, ended=False), process=self._process)
+        self._run.log(**event, used=self._tally.used(self._seconds), process=self._process)
 
     def _say(self, name: str, value: Mapping[str, Any]) -> None:
         """Log what is the same for many cases, once."""

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.item_records import Failure, ItemRecord
+from modelgauge.data.results import Used
 from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
 from modelgauge.stats.exact import exact_mean
 
@@ -92,7 +92,7 @@ class Cases:
     manifests: list[dict[str, Any]]
     hyperparameters: dict[str, Any]
     data_sets: list[dict[str, Any]]
-    used: Totals
+    used: Used
     secrets: list[dict[str, Any]]
 
     @classmethod
@@ -128,7 +128,8 @@ class Cases:
             if case.item is None:
                 case.notes.append(f"{case.test}: {_UNJUDGED}")
         in_order = sorted(cases.values(), key=lambda case: (case.order, case.index))
-        total = _sum(map(Totals.load, used.values()))
+        total = sum(map(Used.load, used.values()), Used())
+        total = total.replaced(seconds=round(total.seconds, 3))
         return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
 
     @property
@@ -209,10 +210,9 @@ class Cases:
         Args:
             items: of those that were judged.
         """
-        tally = Tally(items=len(self.by_id()))
+        tally = Tally(before=self.used, items=len(self.by_id()))
         for item in items:
             tally.count(item)
-        self.used.add_to(tally)
         return tally
 
 
@@ -310,11 +310,3 @@ def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         elif held != value:
             made[name] = None
     return made
-
-
-def _sum(several: Iterable[Totals]) -> Totals:
-    tally, seconds = Tally(), 0.0
-    for totals in several:
-        totals.add_to(tally)
-        seconds += totals.seconds
-    return Totals.of(tally, seconds, ended=True)

@@ -15,6 +15,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.engine.run_record import mean_record, write_end
+from modelgauge.engine.totals import Totals
 from modelgauge.evals.session_cases import OUTSIDE, Cases
 from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.wording.phrases import counted
@@ -81,7 +82,7 @@ class SessionRecord:
             notes=[*cases.notes, *notes, *_interrupted(cases, collected)],
         )
         folder.write_manifest({**self._manifest(record), **cases.manifest()}, self._redact)
-        write_end(folder, record, cases.used, self._redact)
+        write_end(folder, record, Totals(used=cases.used, ended=True), self._redact)
 
     def _record(
         self,
@@ -103,8 +104,9 @@ class SessionRecord:
             invocation_id=folder.run_id,  # of a command with this run alone
             run_timestamp=self._began,
             plugins=cases.manifest()["plugins"],
-            counts=tally.frozen(),  # of the tests that were not begun nobody knows how many cases they have
-            seconds=cases.used.seconds,
+            counts=tally.counts(
+                cases.used
+            ),  # of the tests that were not begun nobody knows how many cases they have
             **facts,
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from modelgauge.data.estimates import Estimate, interval_text, value_text
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Spent, listed
+from modelgauge.data.results import CallsByKind, Spent, listed
 from modelgauge.data.thresholds import PASSED
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
@@ -234,20 +234,12 @@ def _not_begun(run: RecordedRun) -> str:
 
 def calls_in_words(records: Sequence[TestRecord]) -> str:
     """How many calls runs paid, and how many the cache answered, of each kind that was made."""
-    counts = [record.counts for record in records]
-    kinds = {
-        "SUT": [count.sut_calls for count in counts],
-        "annotators": [count.annotator_calls for count in counts],
-        "judges": [count.judge_calls for count in counts],
-    }
-    sums = {
-        kind: (sum(count.paid for count in calls), sum(count.cached for count in calls))
-        for kind, calls in kinds.items()
-    }
+    calls = sum((record.counts for record in records), CallsByKind())
+    kinds = {"SUT": calls.sut_calls, "annotators": calls.annotator_calls, "judges": calls.judge_calls}
     return "; ".join(
-        f"{kind} {paid:,} made, {cached:,} cached"
-        for kind, (paid, cached) in sums.items()
-        if kind == "SUT" or paid or cached
+        f"{kind} {counts.paid:,} made, {counts.cached:,} cached"
+        for kind, counts in kinds.items()
+        if kind == "SUT" or counts.paid or counts.cached
     )
 
 

@@ -182,14 +182,13 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     for item in shown.failures():
         tally.count(item)
     tally.outcomes["scored"] = tally.items - tally.failed
-    (totals or Totals()).add_to(tally)
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))
     unfinished = record.replaced(
         run_id=folder.run_id,
-        counts=tally.frozen(),
+        counts=tally.counts((totals or Totals()).used),
         failure=failure,
-        seconds=totals.seconds if totals else None,
-        spent=totals.spent if totals else None,
+        seconds=totals.used.seconds if totals else None,
+        spent=totals.used.spent if totals else None,
     )
     return RecordedRun(
         unfinished.with_items(folder.items, folder.path), folder, ended=False, going_on=shown.going_on

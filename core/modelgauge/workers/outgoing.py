@@ -4,17 +4,19 @@ import asyncio
 import logging
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
+from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.tally import CallTally, Tally
 from modelgauge.engine.executors.messages import BEAT
 
 Post = Callable[..., None]
 """Sends a message to the driver: its kind and fields."""
 
-_Counts = tuple[int, int, frozenset[str], dict[str, int]]
+_Counts = tuple[CallCounts, frozenset[str], Counter[str]]
 
 
 class WorkerCounts:
@@ -40,15 +42,15 @@ class WorkerCounts:
 
 def _counts_of(tally: Tally) -> list[_Counts]:
     def of(calls: CallTally) -> _Counts:
-        return calls.paid, calls.cached, frozenset(calls.metrics), dict(calls.unkept)
+        return calls.counts, frozenset(calls.metrics), calls.unkept.copy()
 
     return [of(calls) for calls in tally.calls]
 
 
 def _growth(now: _Counts, before: _Counts) -> list[Any]:
     """What `CallTally.add` takes."""
-    unkept = {name: number - before[3].get(name, 0) for name, number in now[3].items()}
-    return [now[0] - before[0], now[1] - before[1], sorted(now[2] - before[2]), unkept]
+    grown = now[0] - before[0]
+    return [grown.paid, grown.cached, sorted(now[1] - before[1]), now[2] - before[2]]
 
 
 # --- signs of life ----------------------------------------------------------------------------------------------------

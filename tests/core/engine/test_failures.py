@@ -722,7 +722,7 @@ def test_a_disk_that_refuses_the_record_leaves_the_totals(
         record = run(test, sut, caching=False)
     assert record.failure is not None
     (folder,) = (run_folder / "runs").iterdir()
-    assert read_totals(RunFolder(folder)).attempts == record.spent.attempts == 3
+    assert read_totals(RunFolder(folder)).used.attempts == record.spent.attempts == 3
     assert resumed(RunFolder(folder), test, sut).spent.attempts == 3
 
 

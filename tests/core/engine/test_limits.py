@@ -281,7 +281,7 @@ def test_caps_are_exact():
         calls.spend_call()
     with pytest.raises(RunStoppedError, match="3 calls"):
         calls.check()
-    assert calls.calls == 3
+    assert calls.spent.attempts == 3
     tokens = Budget(max_tokens=10)
     tokens.spend_call()
     tokens.spend(Usage(input_tokens=4, output_tokens=5))

@@ -435,7 +435,7 @@ def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):
         *("items.jsonl", "record.json", "report.html", "run.json", "totals.json"),
     ]
     totals = read_totals(RunFolder(folder))
-    assert (totals.ended, totals.annotator_calls.paid) == (True, 7)
+    assert (totals.ended, totals.used.annotator_calls.paid) == (True, 7)
 
 
 def test_the_record_of_a_session_says_what_measurements_can_be_where_all_cases_agree(session, project):

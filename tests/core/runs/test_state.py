@@ -27,7 +27,7 @@ def begun(folder, record):
         manifest = json.loads(record(dependency_versions={"words": "1"}).model_dump_json())
         (run.path / "run.json").write_text(json.dumps({**manifest, "more": 1}), encoding="utf-8")
         if totals:
-            run.totals.write_text(Totals(**totals).model_dump_json(), encoding="utf-8")
+            run.totals.write_text(Totals.load(totals).model_dump_json(), encoding="utf-8")
         if record_says is not None:
             run.write_record(record(**record_says), str)
         return run

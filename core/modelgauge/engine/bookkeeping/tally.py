@@ -1,4 +1,7 @@
-"""Counts of one pair, as they grow during a run."""
+"""Counts of one pair, as they grow during a run.
+
+They change several times in each call, so they are plain numbers here; `Tally.used` and `Tally.counts` make values.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +11,7 @@ from dataclasses import dataclass, field
 from modelgauge.data.annotations import completions_of
 from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord
-from modelgauge.data.results import CallCounts, Counts, Spent
+from modelgauge.data.results import CallCounts, CallsByKind, Counts, Used
 from modelgauge.data.spans import Trace
 from modelgauge.errors import EmptyAnswerError
 from modelgauge.wording.phrases import counted, first_few
@@ -57,7 +60,9 @@ class CallTally:
         for what, number in self.unkept.items():
             yield f"Not cached, so that another run pays again: {counted(number, 'call')} of {what}."
 
-    def frozen(self) -> CallCounts:
+    @property
+    def counts(self) -> CallCounts:
+        """The paid and cached calls until now."""
         return of_valid(CallCounts, paid=self.paid, cached=self.cached)
 
 
@@ -66,15 +71,16 @@ class Tally:
     """Everything that a pair counts, in all its sessions.
 
     Attributes:
+        before: what earlier sessions used.
         items: how many were taken from the test.
-        outcomes: what became of those that are committed, by the fields of `Counts`.
-        attempts: calls that were sent, further attempts included.
-        tokens: input and output tokens that SUTs reported.
-        cost: US dollars that SUTs reported.
+        outcomes: what became of those that are committed, by the fields of `Outcomes`.
+        attempts: sent in this session; see `Spent`.
+        tokens: reported in this session.
+        cost: reported in this session, in US dollars.
         left_out: the number of answers in which each field was not understood.
-        unkept_before: calls of earlier sessions that hold a secret, and so are not in the cache.
     """
 
+    before: Used = field(default_factory=Used)
     items: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     sut_calls: CallTally = field(default_factory=CallTally)
@@ -84,7 +90,6 @@ class Tally:
     tokens: int = 0
     cost: float = 0.0
     left_out: Counter[str] = field(default_factory=Counter)
-    unkept_before: int = 0
 
     @property
     def calls(self) -> tuple[CallTally, CallTally, CallTally]:
@@ -95,11 +100,6 @@ class Tally:
     def failed(self) -> int:
         """Items that ended in an exception record."""
         return sum(self.outcomes[name] for name in _FAILED_AT.values())
-
-    @property
-    def unkept(self) -> int:
-        """Paid calls that hold a secret, and so are not in the cache."""
-        return self.unkept_before + sum([sum(calls.unkept.values()) for calls in self.calls])
 
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""
@@ -125,25 +125,33 @@ class Tally:
         for calls in self.calls:
             yield from calls.repaid()
 
-    def frozen(self, not_begun: int | None = None) -> Counts:
-        """The counts as a record has them.
+    def used(self, seconds: float = 0.0) -> Used:
+        """Return what all sessions used until now.
 
         Args:
+            seconds: wall time of this session.
+        """
+        used = self.before + of_valid(
+            Used,
+            sut_calls=self.sut_calls.counts,
+            annotator_calls=self.annotator_calls.counts,
+            judge_calls=self.judge_calls.counts,
+            unkept=sum([sum(calls.unkept.values()) for calls in self.calls]),
+            attempts=self.attempts,
+            tokens=self.tokens,
+            cost_usd=self.cost,
+            seconds=seconds,
+        )
+        return used.replaced(seconds=round(used.seconds, 3))
+
+    def counts(self, used: Used, not_begun: int | None = None) -> Counts:
+        """Return the counts of a record.
+
+        Args:
+            used: by all sessions.
             not_begun: how many items were never taken; None if nobody knows.
         """
-        return Counts(
-            items=self.items,
-            not_begun=not_begun,
-            **self.outcomes,
-            sut_calls=self.sut_calls.frozen(),
-            annotator_calls=self.annotator_calls.frozen(),
-            judge_calls=self.judge_calls.frozen(),
-            unkept=self.unkept,
-        )
-
-    def spent(self) -> Spent:
-        """The counts of all calls, for the record."""
-        return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
+        return Counts(items=self.items, not_begun=not_begun, **self.outcomes, **dict(CallsByKind() + used))
 
 
 current_tally: ContextVar[Tally] = ContextVar("modelgauge_tally")

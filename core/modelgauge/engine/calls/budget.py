@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from modelgauge.data.responses import Usage
+from modelgauge.data.results import Spent
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import RunStoppedError
@@ -14,6 +15,7 @@ from modelgauge.wording.phrases import counted
 
 _NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
 _NOBODY = Tally()  # a call outside of any pair: nobody's record says what it took
+_ATTEMPT = Spent(attempts=1)
 
 
 _LATELY = 100  # calls, of which it is known how much a call takes
@@ -31,20 +33,18 @@ class Budget:
         max_calls: attempts that are sent, of SUTs and annotators, further attempts included.
         max_tokens: input and output tokens that SUTs report.
         max_cost: US dollars that SUTs report.
-        calls: attempts that were sent, in earlier sessions too.
-        tokens: what is spent of tokens, in earlier sessions too.
-        cost: what is spent of dollars, in earlier sessions too.
+
+    Attributes:
+        spent: by all runs of the command, in earlier sessions too; counted only if something is capped.
     """
 
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
+    spent: Spent = field(default=Spent(), init=False)
+    _before: Spent = field(default=Spent(), init=False)  # this session
     _under_way: int = 0
-    _answers: int = 0  # of this session, and what they took
-    _taken: tuple[int, float] = (0, 0.0)
+    _answers: int = 0  # of this session
     _waiting: WaitingLine = field(default_factory=WaitingLine)
     _given_up: bool = False
 
@@ -57,6 +57,14 @@ class Budget:
     def is_metered(self) -> bool:
         """Whether there is a cap of what SUTs report."""
         return self.max_tokens is not None or self.max_cost is not None
+
+    def begin(self, spent: Spent) -> None:
+        """Begin a session.
+
+        Args:
+            spent: by earlier sessions.
+        """
+        self.spent = self._before = spent
 
     async def room(self) -> None:
         """Wait while a cap may be reached by what is under way; then another call is, until `ended`."""
@@ -80,10 +88,10 @@ class Budget:
     def _may_be_reached(self) -> bool:
         if not self._answers:
             return False
-        share = self._under_way / self._answers
-        tokens, cost = self._taken
-        return _is_spent(self.tokens + share * tokens, self.max_tokens) or _is_spent(
-            self.cost + share * cost, self.max_cost
+        spent, share = self.spent, self._under_way / self._answers
+        taken = spent - self._before
+        return _is_spent(spent.tokens + share * taken.tokens, self.max_tokens) or _is_spent(
+            spent.cost_usd + share * taken.cost_usd, self.max_cost
         )
 
     def check(self) -> None:
@@ -92,11 +100,11 @@ class Budget:
         Raises:
             RunStoppedError: a cap is reached.
         """
-        if _is_spent(self.calls, self.max_calls):
+        if _is_spent(self.spent.attempts, self.max_calls):
             raise _cap_error(counted(self.max_calls or 0, "call"), "--max-calls")
-        if _is_spent(self.tokens, self.max_tokens):
+        if _is_spent(self.spent.tokens, self.max_tokens):
             raise _cap_error(counted(self.max_tokens or 0, "token"), "--max-tokens-total")
-        if _is_spent(self.cost, self.max_cost):
+        if _is_spent(self.spent.cost_usd, self.max_cost):
             raise _cap_error(f"${self.max_cost:g}", "--max-cost")
 
     @property
@@ -110,23 +118,24 @@ class Budget:
 
     def spend_call(self) -> None:
         """Count an attempt that is about to be sent."""
-        self.calls += 1
         current_tally.get(_NOBODY).attempts += 1
+        if self.is_capped:
+            self.spent += _ATTEMPT
 
     def take_back_call(self) -> None:
         """Count an attempt no more: it has found no server."""
-        self.calls -= 1
         current_tally.get(_NOBODY).attempts -= 1
+        if self.is_capped:
+            self.spent -= _ATTEMPT
 
     def spend(self, usage: Usage) -> None:
         """Count what a paid call cost."""
-        tally = current_tally.get(_NOBODY)
-        tally.tokens += tokens_of(usage)
-        tally.cost += usage.cost_usd or 0.0
-        self._answers += 1
-        self._taken = self._taken[0] + tokens_of(usage), self._taken[1] + (usage.cost_usd or 0.0)
-        self.tokens += tokens_of(usage)
-        self.cost += usage.cost_usd or 0.0
+        tally, tokens, cost = current_tally.get(_NOBODY), tokens_of(usage), usage.cost_usd or 0.0
+        tally.tokens += tokens
+        tally.cost += cost
+        if self.is_capped:
+            self._answers += 1
+            self.spent += Spent(tokens=tokens, cost_usd=cost)
 
 
 def tokens_of(usage: Usage) -> int:

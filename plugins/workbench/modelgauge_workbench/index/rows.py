@@ -143,7 +143,7 @@ def _outcome(record: TestRecord) -> dict[str, Any]:
 
 def _so_far(folder: RunFolder) -> dict[str, Any]:
     totals = read_totals(folder)
-    return {} if totals is None else {"cost": totals.cost, "seconds": totals.seconds}
+    return {} if totals is None else {"cost": totals.used.cost_usd, "seconds": totals.used.seconds}
 
 
 def new_items(journal: Path, start: int, known: dict[tuple[str, ...], None]) -> Iterator[ItemRow]:

@@ -54,14 +54,16 @@ def _facts(totals: Totals | None, options: dict[str, Any]) -> Iterator[tuple[str
     def of(cap: Any, shown: Callable[[Any], str]) -> str:
         return "" if cap is None else f" of at most {shown(cap)}"
 
-    calls = (totals.sut_calls, totals.annotator_calls, totals.judge_calls)
-    cached = sum(count.cached for count in calls)
-    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), '{:,}'.format)} made, {cached:,} cached"
-    if totals.tokens:
-        yield "tokens", f"{totals.tokens:,}{of(options.get('max_tokens_total'), '{:,}'.format)}"
-    if totals.cost or options.get("max_cost") is not None:
-        yield "cost", f"{dollars(totals.cost)}{of(options.get('max_cost'), dollars)}"
-    yield "time", duration(totals.seconds)
+    used = totals.used
+    yield (
+        "calls",
+        f"{used.attempts:,}{of(options.get('max_calls'), '{:,}'.format)} made, {used.cached:,} cached",
+    )
+    if used.tokens:
+        yield "tokens", f"{used.tokens:,}{of(options.get('max_tokens_total'), '{:,}'.format)}"
+    if used.cost_usd or options.get("max_cost") is not None:
+        yield "cost", f"{dollars(used.cost_usd)}{of(options.get('max_cost'), dollars)}"
+    yield "time", duration(used.seconds)
 
 
 def _quiet(folder: RunFolder) -> str:
