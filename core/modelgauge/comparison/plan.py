@@ -19,6 +19,7 @@ from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.designs import items_with_failures
 from modelgauge.stats.comparisons.power import (
+    bounded_power,
     detectable_difference,
     detectable_effect,
     items_needed,
@@ -191,6 +192,8 @@ def _power(assumed: Assumptions, options: PlanOptions, way: _Way, effect: float,
     if test == "t" and n > 1:
         whole, count = (assumed.paired_variance, 1) if samples == "paired" else (assumed.separate_variance, 2)
         variance = _with_repeats(assumed, whole, assumed.repeats)
+        if samples == "paired" and assumed.unseen is not None:
+            return bounded_power(effect, math.sqrt(variance), n, assumed.unseen, **level)
         return t_power(effect, math.sqrt(variance / n), count * (n - 1), **level)
     if test == "t" or n < 1:
         return 0.0

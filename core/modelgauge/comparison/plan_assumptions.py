@@ -16,7 +16,7 @@ from modelgauge.comparison.named_runs import Given, chosen_measurements, named_r
 from modelgauge.comparison.options import ALLOWED, CompareOptions, PlanOptions
 from modelgauge.comparison.pairing.latest import ids_of_latest
 from modelgauge.comparison.pairing.paired_runs import paired_runs
-from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.data.base import Count, Frozen, Text, added_later
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
 from modelgauge.stats.comparisons.designs import (
@@ -27,7 +27,7 @@ from modelgauge.stats.comparisons.designs import (
     paired_repeat_variance,
     repeat_variance,
 )
-from modelgauge.stats.comparisons.paired import correlation
+from modelgauge.stats.comparisons.paired import correlation, differences_of
 from modelgauge.wording.phrases import counted
 
 # Runs of other tests say how much systems vary, too.
@@ -47,6 +47,7 @@ class Assumptions(Frozen):
         paired_variance: of the paired differences; for a rate, where the systems are equally good.
         separate_variance: the sum of the variances of both systems' values.
         within_variance: the part of both variances within items, which repeats average out; None if unknown.
+        unseen: the loss and the gain of the imaginary items of the test; None if the range is unknown, or for a rate.
         items: how many items there are to ask; None for as many as it takes.
         repeats: how often each item is asked.
         failure_rates: the share of items that fails, for the baseline and for the candidate.
@@ -61,6 +62,7 @@ class Assumptions(Frozen):
     paired_variance: FiniteFloat
     separate_variance: FiniteFloat
     within_variance: FiniteFloat | None = None
+    unseen: tuple[FiniteFloat, FiniteFloat] | None = added_later(None)
     items: Count | None = None
     repeats: Count = 1
     failure_rates: tuple[FiniteFloat, FiniteFloat] = (0.0, 0.0)
@@ -239,6 +241,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
     return Assumptions(
         **_variation(values[:, both], repeats),
         measurement=name,
+        unseen=differences_of(values[0, both], values[1, both], None, items.ranges.get(name)).unseen,
         items=values.shape[1],
         repeats=records[0].repeats if same_repeats else 1,
         failure_rates=tuple((1 - scored.mean(axis=1)).tolist()),

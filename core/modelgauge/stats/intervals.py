@@ -124,7 +124,7 @@ def bounded_error(values: "ArrayLike", ends: Sequence[float], clusters: "Labels 
     return MeanError(mean * scale, stderr, n - 1 if sizes is None else _bell_mccaffrey(sizes, each, added, n))
 
 
-def with_imaginary(error: MeanError, ends: Sequence[float], n: int) -> MeanError:
+def with_imaginary(error: MeanError, ends: Sequence[float], n: float) -> MeanError:
     """Return the error of a mean over n clusters of about the same weight, with imaginary ones as in `bounded_error`.
 
     Args:

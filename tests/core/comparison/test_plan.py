@@ -13,6 +13,7 @@ from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower
 from modelgauge import plan_comparison
 from modelgauge.comparison.plan import LOOK_ONCE
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError
+from modelgauge.stats import paired_difference
 
 GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"
 
@@ -50,6 +51,29 @@ def test_the_items_for_a_rate_are_the_first_that_reach_the_power(effect, alpha, 
     size = abs(effect) / math.sqrt((0.7 + effect / 2) * (0.3 - effect / 2))
     around = NormalIndPower().solve_power(size, alpha=level, power=0.8)
     assert separate.items == pytest.approx(around, rel=0.01)
+
+
+@pytest.mark.parametrize(("effect", "spread"), [(0.05, 0.05), (0.1, 0.3), (-0.1, 0.1)])
+def test_items_for_scores_of_a_declared_range_reach_the_power_of_their_test(effect, spread):
+    """The test adds imaginary items, with which as many items as for plain numbers find next to nothing."""
+    rng = np.random.default_rng(0)
+
+    def draw(n, effect):
+        before = rng.uniform(0.4, 0.6, n)
+        return before, before + rng.uniform(effect - spread, effect + spread, n)
+
+    earlier = [dict(zip(map(str, range(500)), values.tolist(), strict=True)) for values in draw(500, 0.0)]
+    runs = [
+        measured_run(sut, values, ranges={"right": (0.0, 1.0)})
+        for sut, values in zip("ab", earlier, strict=True)
+    ]
+    planned = plan_comparison(*runs, effect=effect).designs[0].items
+    found = [
+        paired_difference(*draw(planned, effect), declared=(0.0, 1.0)).p_value < 0.05 for _ in range(1_000)
+    ]
+    assert 0.76 < np.mean(found) < 0.84
+    plain = [measured_run(sut, values) for sut, values in zip("ab", earlier, strict=True)]
+    assert plan_comparison(*plain, effect=effect).designs[0].items < planned
 
 
 def test_what_items_find_has_the_power_that_was_planned():

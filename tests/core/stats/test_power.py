@@ -18,6 +18,7 @@ from modelgauge.stats import (
     proportions_power,
     t_power,
 )
+from modelgauge.stats.comparisons.power import bounded_power
 
 NAN = math.nan
 
@@ -150,6 +151,7 @@ def test_the_detectable_difference_is_that_of_the_z_test(power, alpha, family):
     ("function", "arguments"),
     [
         *((detectable_difference, (stderr,)) for stderr in (0, math.nan, math.inf, -1)),
+        (bounded_power, (0.1, 0, 5, (-1, 1))),
         *((t_power, one) for one in ((math.nan, 1, 5), (1, 0, 5), (1, 1, 0), (1, 1, math.nan), (math.inf, 1, 5))),
         *((mcnemar_power, one) for one in ((0, 0, 5), (0.6, 0.5, 5), (-0.1, 0.5, 5), (0.1, 0.2, 0), (NAN, 0.1, 5))),
         *((proportions_power, one) for one in ((0, 0, 5), (1, 1, 5), (-0.1, 0.5, 5), (0.1, 0.2, 0), (NAN, 0.1, 5))),
@@ -164,6 +166,7 @@ def test_what_cannot_be_planned_is_refused(function, arguments):
 def test_what_is_no_level_is_refused(options):
     for function, arguments in (
         (t_power, (1, 1, 5)),
+        (bounded_power, (0.1, 0.2, 5, (-1, 1))),
         (mcnemar_power, (0.1, 0.2, 9)),
         (proportions_power, (0.1, 0.2, 9)),
     ):

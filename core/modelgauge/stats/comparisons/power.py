@@ -15,7 +15,7 @@ import numpy as np
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_quantile
-from modelgauge.stats.intervals import halved
+from modelgauge.stats.intervals import Interval, MeanError, halved, with_imaginary
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
@@ -66,6 +66,34 @@ def t_power(effect: float, stderr: float, df: float, *, alpha: float = 0.05, fam
         return density(s) * [_phi(shift - limit) + _phi(-shift - limit) for limit in limits]
 
     return min(1.0, _integral(significant, low, max(low, last)) / _integral(density, low, high))
+
+
+def bounded_power(
+    effect: float, stddev: float, n: float, unseen: Interval, *, alpha: float = 0.05, family: int = 1
+) -> float:
+    """The power of the test of n pairs of numbers of a declared range, which adds imaginary items.
+
+    The imaginary items widen the standard error of the test, but not the spread of the mean from sample to sample. This
+    is an approximation: the mean is normal, and the standard error is that of the planned standard deviation. In
+    simulations of scores from 0 to 1, numbers of 19 to 1,442 items that were planned for 80 % had 79 to 82 %.
+
+    Args:
+        effect: the true difference, finite.
+        stddev: the standard deviation of the paired differences, above 0.
+        n: pairs, above 1.
+        unseen: the loss and the gain of the imaginary items, see `unseen_differences`.
+        alpha: see `t_power`.
+        family: see `t_power`.
+
+    Raises:
+        InvalidDataError: the standard deviation, alpha or family is outside its range.
+    """
+    stderr = stddev / math.sqrt(n)
+    _check_stderr(stderr)
+    tested = with_imaginary(MeanError(effect, stderr, n - 1), unseen, n)
+    limit = student_t_quantile(1 - _level(alpha, family) / 2, tested.df) * (tested.stderr or 0.0)
+    spread = with_imaginary(MeanError(stderr, stderr, n - 1), (0.0, 0.0), n).mean
+    return _probability_beyond(tested.mean, limit, spread)
 
 
 def mcnemar_power(
