@@ -17,9 +17,9 @@ import psycopg
 import redis
 from common import RUNS, scratch
 
-from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry, KeyMaker
 from modelgauge.cache.opening import open_cache
+from modelgauge.cache.responses import ResponseCache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "caches"))
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from modelgauge.api import load_record as load_record
     from modelgauge.api import load_records as load_records
     from modelgauge.api import run_test as run_test
-    from modelgauge.cache.remote import RemoteCache as RemoteCache
+    from modelgauge.cache.backend import CacheBackend as CacheBackend
+    from modelgauge.cache.backend import CacheStats as CacheStats
     from modelgauge.comparison.compare import compare as compare
     from modelgauge.comparison.difference import MeasurementComparison as MeasurementComparison
     from modelgauge.comparison.judges.calibration import Calibration as Calibration

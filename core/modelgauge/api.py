@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from modelgauge.cache.opening import readable_cache
+from modelgauge.cache.opening import existing_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.redaction import Redactor
@@ -202,7 +202,7 @@ class Runner:
     def plan_works(self, works: Sequence[Work]) -> list[Plan]:
         """Estimate works whose names are resolved; of a run that is continued, only the rest."""
         caching, where = self.options.caching, (self.options.cache, self.options.data_dir)
-        with readable_cache(*where) if caching else nullcontext() as cache:
+        with existing_cache(*where) if caching else nullcontext() as cache:
             nothing: dict[str, str] = {}
             kept = nothing.get if cache is None else cache.get
             planner = Planner(self.options, kept if caching else None)

@@ -1,8 +1,11 @@
 """Each kind of cache as a fixture: a folder, and databases of real servers."""
 
+import re
 import shutil
 import sqlite3
+import sys
 import tempfile
+import tomllib
 from contextlib import closing
 from pathlib import Path
 
@@ -78,8 +81,43 @@ class RedisDatabase:
             client.set(key, change(client.get(key)))
 
 
+@pytest.fixture(scope="session")
+def files_plugin(tmp_path_factory):
+    """The plugin of the page about caches, as it is when it is installed."""
+    folder = tmp_path_factory.mktemp("plugin")
+    page = (Path(__file__).parents[2] / "docs/tutorials/past-one-machine.md").read_text(encoding="utf-8")
+    code = re.search(r'```python title="files_cache.py"\n(.*?)```', page, re.DOTALL)
+    announced = re.search(r"```toml\n(\[project.entry-points.*?)```", page, re.DOTALL)
+    (folder / "files_cache.py").write_text(code[1], encoding="utf-8")
+    metadata = folder / "files_cache-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: files-cache\nVersion: 1.0\n", encoding="utf-8")
+    [group] = tomllib.loads(announced[1])["project"]["entry-points"].items()
+    lines = [f"[{group[0]}]", *(f"{name} = {where}" for name, where in group[1].items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    yield
+    sys.path.remove(str(folder))
+
+
+class Files:
+    """A cache of the plugin that the documentation shows."""
+
+    server = None
+
+    def __init__(self, folder):
+        self.address, self.responses = f"files://{folder}", folder / "responses"
+
+    def stored(self, digest, change):
+        file = self.responses / digest
+        file.write_bytes(change(file.read_bytes()))
+
+
 def _store(kind, request):
     match kind:
+        case "files":
+            request.getfixturevalue("files_plugin")
+            return Files(request.getfixturevalue("tmp_path") / "files")
         case "postgresql":
             return PostgresDatabase(request.getfixturevalue("postgresql"))
         case "redis":
@@ -87,7 +125,7 @@ def _store(kind, request):
     return Folder(request.getfixturevalue("tmp_path") / "cache")
 
 
-@pytest.fixture(params=["folder", "postgresql", "redis"])
+@pytest.fixture(params=["folder", "postgresql", "redis", "files"])
 def store(request):
     """An empty cache of each kind: its `address`, its `server`, and `stored`, which changes the bytes of a key."""
     return _store(request.param, request)

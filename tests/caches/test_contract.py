@@ -34,7 +34,7 @@ def test_what_was_put_is_there_for_everybody(open_cache):
     assert other.get_many([*DIGESTS, "f" * 64]) == {each.key.digest: each.response for each in ENTRIES}
     assert (len(other), sorted(other.entries())) == (len(ENTRIES), sorted(ENTRIES))
     assert one.get("0" * 64) is None
-    assert one.volume() > 0
+    assert one.stats().bytes > 0
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_putting_gives_leases_back_and_only_ones_own(open_cache):
 def test_leases_end_with_whoever_held_them(open_cache):
     one, other = open_cache(), open_cache()
     one.take(DIGESTS[:2])
-    assert other.shared
+    assert other.stats().shared
     one.close()
     one.leave()
     assert other.take(DIGESTS[:2]) == {}
     patience = time.monotonic() + 10  # a server notices in its own time that a client has gone
-    while other.shared:
+    while other.stats().shared:
         assert time.monotonic() < patience
         time.sleep(0.01)
 
@@ -122,7 +122,7 @@ def test_a_damaged_entry_is_quarantined_and_counts_as_missing(store, open_cache,
 
     store.stored(DIGESTS[1], changed)
     assert set(cache.get_many(DIGESTS[:3])) == {DIGESTS[0], DIGESTS[2]}
-    assert (cache.damaged, cache.quarantined(), len(cache)) == (1, 1, 2)
+    assert (cache.damaged, cache.stats().quarantined, len(cache)) == (1, 1, 2)
     assert "damaged cache entry" in caplog.text
     cache.put_many(ENTRIES[1:2])
     assert cache.get(DIGESTS[1]) == ENTRIES[1].response

@@ -16,10 +16,10 @@ import redis
 from cache_servers import PASSWORD, RedisServer
 from commands import PATIENCE, calls, done, ended, record, runs, started, until
 
-from modelgauge.cache import remote as remote_module
+from modelgauge.cache import responses
 from modelgauge.cache.keys import Entry, KeyMaker
 from modelgauge.errors import CacheError, InvalidOptionError
-from modelgauge_redis import cache as redis_cache
+from modelgauge_redis.cache import RedisCache
 
 KEYS = KeyMaker("sut", {"uid": "s"})
 ENTRIES = [Entry(KEYS.key({"prompt": number}), json.dumps(f"answer {number}")) for number in range(300)]
@@ -77,7 +77,7 @@ def test_kills_while_entries_are_written_lose_nothing_that_was_confirmed(remote,
 
 
 def test_a_server_that_stays_away_is_named_without_its_password(remote, opened, monkeypatch):
-    monkeypatch.setattr(remote_module, "_PATIENCE", 0.3)
+    monkeypatch.setattr(responses, "_PATIENCE", 0.3)
     cache = opened(remote.address)
     remote.server.kill()
     try:
@@ -139,13 +139,13 @@ def test_a_redis_that_forgets_is_refused(opened, tmp_path, redis_server, setting
 
 
 def test_a_lease_in_redis_is_renewed_and_ends_with_its_process(opened, redis_server, monkeypatch):
-    monkeypatch.setattr(redis_cache, "LEASE_SECONDS", 0.6)
+    monkeypatch.setattr(RedisCache, "lease_seconds", 0.6)
     address = redis_server.new_database()
     one, other = opened(address), opened(address)
     one.take(DIGESTS[:1])
     time.sleep(1.0)
     assert set(other.take(DIGESTS[:1])) == set(DIGESTS[:1])
-    one._ended.set()  # as if the process were gone
+    one._left.set()  # as if the process were gone
     time.sleep(1.0)
     assert other.take(DIGESTS[:1]) == {}
 
@@ -237,7 +237,11 @@ def test_a_user_of_redis_needs_no_more_rights_than_the_readme_names(opened, redi
     cache = opened(redis_server.new_database().replace("//tests", "//few"))
     cache.put_many(ENTRIES)
     assert cache.take(["a" * 64]) == {}
-    assert (cache.verify().sound, cache.shared, cache.volume() > 0) == (len(ENTRIES), False, True)
+    assert (cache.verify().sound, cache.stats().shared, cache.stats().bytes > 0) == (
+        len(ENTRIES),
+        False,
+        True,
+    )
     assert cache.clear() == len(ENTRIES)
 
 
@@ -256,11 +260,11 @@ def impatient(folder):
     """A plugin with which a process gives a server up soon, and its leases in Redis end soon."""
     plugin = folder / "impatient.py"
     plugin.write_text(
-        "from modelgauge.cache import remote\n"
+        "from modelgauge.cache import responses\n"
         "from modelgauge import hookimpl\n"
         "from modelgauge_redis import cache\n"
         "@hookimpl\ndef modelgauge_run_started(run): ...\n"
-        "remote._PATIENCE, cache.LEASE_SECONDS = 0.5, 1.0\n",
+        "responses._PATIENCE, cache.RedisCache.lease_seconds = 0.5, 1.0\n",
         encoding="utf-8",
     )
     return "--plugin", str(plugin)

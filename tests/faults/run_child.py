@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import modelgauge.cache.store as cache_store
+import modelgauge.cache.responses as cache_responses
 import modelgauge.engine.run_files.journal as journal
 from modelgauge import CompletionAnnotator, PromptResponseSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.config.settings import Settings
@@ -124,8 +124,8 @@ class Length(CompletionAnnotator):
 
 def watch(log):
     """Note what is written, and when."""
-    put_many, append = cache_store.DiskCache.put_many, journal.JournalFile.append
-    pack, replace = cache_store.pack, Path.replace
+    put_many, append = cache_responses.ResponseCache.put_many, journal.JournalFile.append
+    pack, replace = cache_responses.pack, Path.replace
 
     def noted_pack(entry):
         log.note("row")
@@ -150,8 +150,8 @@ def watch(log):
         log.note("named", target.name)
         return made
 
-    cache_store.pack = noted_pack
-    cache_store.DiskCache.put_many = noted_put_many
+    cache_responses.pack = noted_pack
+    cache_responses.ResponseCache.put_many = noted_put_many
     journal.JournalFile.append = noted_append
     Path.replace = noted_replace
 

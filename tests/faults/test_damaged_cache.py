@@ -10,7 +10,8 @@ from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.cache.explaining import explain
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.settings import Settings
 from modelgauge.errors import CacheError
 from modelgauge.plugins.discovery import Plugins
@@ -20,10 +21,10 @@ from modelgauge.plugins.discovery import Plugins
 def states(tmp_path_factory):
     """A cache as a clean end leaves it, and as a kill does: with a write-ahead log, and leases."""
     folder = tmp_path_factory.mktemp("caches")
-    cache = DiskCache(folder / "open")
+    cache = ResponseCache(FolderBackend(folder / "open"))
     cache.put_many(ENTRIES[:40])
     cache.put_many(ENTRIES[40:])
-    cache.leases.take([ENTRIES[0].key.digest])
+    cache.take([ENTRIES[0].key.digest])
     shutil.copytree(folder / "open", folder / "killed")
     cache.close()
     cache.leave()
@@ -64,7 +65,7 @@ def test_two_hundred_damaged_files_and_no_wrong_answer(all_closed, states, tmp_p
         folder = tmp_path / str(seed)
         damaged(states, folder, seed)
         try:
-            cache = DiskCache(folder)
+            cache = ResponseCache(FolderBackend(folder))
         except CacheError as error:
             refused.append(str(error))
             continue

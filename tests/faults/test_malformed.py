@@ -14,8 +14,9 @@ from mutations import damaged
 
 from modelgauge import FunctionSUT, Runner, TestItem, load_record, load_records, resume
 from modelgauge.cache.explaining import explain
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, KeyMaker, pack
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.engine.run_files.folder import all_runs
@@ -202,10 +203,10 @@ def test_malformed_cache_rows_are_never_served(tmp_path):
     source = random.Random(0)
     maker = KeyMaker("sut", {"uid": "sut", "arguments": [1, {"a": "é"}]})
     entries = [Entry(maker.key({"question": n}), json.dumps(f"answer {n} é")) for n in range(TIMES)]
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     cache.put_many(entries)
     cache.close()
-    with closing(sqlite3.connect(cache.database)) as connection, connection:
+    with closing(sqlite3.connect(cache.backend.file)) as connection, connection:
         for entry in entries:
             column = source.choice(
                 ["value", "value", "value", "key", "raw", "mode", "filename", "expire_time"]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, RowCounts
-from modelgauge.cache.base import ResponseCache, in_groups
-from modelgauge.cache.database import LARGEST
+from modelgauge.cache.backend import LARGEST, in_groups
 from modelgauge.cache.keys import Entry, Key, was_redacted
-from modelgauge.cache.opening import readable_cache
+from modelgauge.cache.opening import existing_cache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import BundleError
@@ -19,7 +19,7 @@ from modelgauge.files.json_lines import json_lines_writer, read_json_lines
 from modelgauge.files.regular import opened
 
 CachePlace: TypeAlias = tuple[str | None, Path]
-"""The place of a cache, as `readable_cache` takes it."""
+"""The place of a cache, as `existing_cache` takes it."""
 
 _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an escape
 
@@ -63,7 +63,7 @@ def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], reda
 def _entries(places: Iterable[CachePlace], keys: Iterable[str]) -> Iterator[tuple[str, Entry | None]]:
     """The entry of each key; None if no cache has it."""
     with ExitStack() as stack:
-        caches = [stack.enter_context(readable_cache(*place)) for place in dict.fromkeys(places)]
+        caches = [stack.enter_context(existing_cache(*place)) for place in dict.fromkeys(places)]
         for group in in_groups(keys):
             found: dict[str, Entry] = {}
             for cache in caches:

@@ -10,7 +10,7 @@ from pathlib import Path
 from modelgauge.bundles.cache_rows import fill
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, BundleManifest, problems, read_manifest
 from modelgauge.bundles.signing import who_signed
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.opening import open_cache
 from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.unpack import UnpackSteps, apply_steps
 from modelgauge.errors import BundleError, InputFileError, UnsafeArchiveError, UsageError
@@ -104,7 +104,7 @@ def make_cache(folder: Path) -> None:
     rows = folder / ROWS
     if not rows.exists():
         return
-    cache = DiskCache(folder / "cache")
+    cache = open_cache(None, folder)
     try:
         fill(cache, rows)
     finally:

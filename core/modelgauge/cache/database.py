@@ -3,7 +3,7 @@ mean damage. Nothing in the file is trusted.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -12,28 +12,37 @@ from typing import Any, NamedTuple
 import diskcache
 from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW
 
-from modelgauge.cache.keys import DamagedEntryError, Entry, unpack, was_redacted
+from modelgauge.cache.backend import LARGEST
+from modelgauge.cache.keys import DamagedEntryError, unpack
 from modelgauge.errors import CacheError
 from modelgauge.files.regular import check_regular
 
-LARGEST = 2**26  # bytes of a value: what is larger was not written here, and is not read either
 _OF_THE_ROW = 2**16  # what stands in a row beside its value
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OWN_TEXTS = frozenset({"wal", "none"})  # the only texts among the settings that the cache writes
 
 
+_PAGE, _PAGE_BYTES = 500, 2**24  # of rows that are read at once
+
+
 class StoredRow(NamedTuple):
-    """A row of the database, as it is found."""
+    """A row of the database.
+
+    Args:
+        rowid: where it is.
+        key: a text, in the rows that modelgauge writes.
+        value: the bytes of its text; empty if it is too large, or not a text in the database, which modelgauge writes.
+    """
 
     rowid: int
-    key: Any = None
-    raw: Any = None
-    mode: Any = None
-    filename: Any = None
-    value: Any = None
+    key: Any
+    value: bytes = b""
 
 
-_SELECT = f"SELECT {', '.join(StoredRow._fields)}"
+_IS_OURS = "(raw IS 1 AND typeof(key) = 'text')"
+_TEXT = f"mode IS {MODE_RAW} AND filename IS NULL AND typeof(value) = 'text'"
+# As bytes, whatever stands there: a text may be no UTF-8.
+_SELECT = f"SELECT rowid, key, CASE WHEN {_TEXT} THEN CAST(value AS BLOB) ELSE x'' END"
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no types
@@ -51,15 +60,8 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no type
     def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, None, str]:  # noqa: ARG002  diskcache's signature
         return 0, MODE_RAW, None, value
 
-    def fetch(self, mode: Any, filename: Any, value: Any, read: bool) -> Any:  # noqa: ARG002  likewise
-        self.check(mode, filename)
-        return value
-
-    @staticmethod
-    def check(mode: Any, filename: Any) -> None:
-        """Refuse a row that holds no text."""
-        if mode != MODE_RAW or filename is not None:
-            raise DamagedEntryError("a value that is not stored as text")
+    def fetch(self, mode: Any, filename: Any, value: Any, read: bool) -> Any:
+        raise NotImplementedError("rows are read by `Store.rows_at`")
 
     def remove(self, filepath: Any) -> None:
         """Do nothing: no file name in the database is ours."""
@@ -182,7 +184,7 @@ def _is_a_setting(key: Any, value: Any) -> bool:
 
 
 def connect(database: Path, query: str = "") -> sqlite3.Connection:
-    """Open a connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits.
+    """Open a connection that can read any row: bytes that are no UTF-8 become a text that is no key.
 
     Args:
         database: the file.
@@ -194,29 +196,28 @@ def connect(database: Path, query: str = "") -> sqlite3.Connection:
     return connection
 
 
-def rows_of(database: Path, digest: str | None = None, query: str = "") -> Iterator[StoredRow]:
-    """The rows of a key, or all; `query` as for `connect`.
-
-    Raises:
-        sqlite3.Error: the file is damaged, or cannot be read.
-    """
-    with closing(connect(database, query)) as connection:
-        if digest is None:
-            yield from _all_rows(connection)
-        else:
-            yield from rows_at(connection, digest)
-
-
 def rows_at(connection: sqlite3.Connection, digest: str) -> Iterator[StoredRow]:
-    """The rows of a key."""
-    for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
-        yield row_at(connection, rowid) or StoredRow(rowid)
+    """Yield the row of a key, if there is one."""
+    found = connection.execute("SELECT rowid FROM Cache WHERE key = ? AND raw = 1", (digest,)).fetchall()
+    for (rowid,) in found:
+        yield _row_at(connection, rowid) or StoredRow(rowid, digest)
 
 
-def _all_rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:
-    """All rows in their order, without those that are too large to be read."""
-    last = -(2**63)
-    beyond = "FROM Cache NOT INDEXED WHERE rowid > ?"
+def page_of(connection: sqlite3.Connection, after: str) -> tuple[dict[str, bytes], str | None]:
+    """Return the values of some rows in their order, and where the next page begins; see `CacheBackend.page`."""
+    values: dict[str, bytes] = {}
+    size = 0
+    for row in _rows_beyond(connection, int(after or -(2**63))):
+        values[row.key] = row.value
+        size += len(row.value)
+        if len(values) >= _PAGE or size >= _PAGE_BYTES:
+            return values, str(row.rowid)
+    return values, None
+
+
+def _rows_beyond(connection: sqlite3.Connection, last: int) -> Iterator[StoredRow]:
+    """Yield rows in their order, without the values that are too large to be read."""
+    beyond = f"FROM Cache NOT INDEXED WHERE {_IS_OURS} AND rowid > ?"
     while True:
         try:
             for row in map(
@@ -226,84 +227,76 @@ def _all_rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:
                 yield row
         except sqlite3.DataError:  # it comes when the row before is read, which is read again
             (last,) = connection.execute(f"SELECT min(rowid) {beyond}", (last,)).fetchone()
-            yield row_at(connection, last) or StoredRow(last)
+            if (row_at := _row_at(connection, last)) is not None:
+                yield row_at
         else:
             return
 
 
-def row_at(connection: sqlite3.Connection, rowid: int) -> StoredRow | None:
-    """The row of a number; without its parts where it is larger than any that we write; None if there is none."""
-    try:
-        found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
-    except sqlite3.DataError:
-        return StoredRow(rowid)
-    return None if found is None else StoredRow._make(found)
+def _row_at(connection: sqlite3.Connection, rowid: int) -> StoredRow | None:
+    """Return the row of a number, without a value that is too large to be read; None if it cannot be read at all."""
+    for select in (_SELECT, "SELECT rowid, key, x''"):
+        with suppress(sqlite3.DataError):
+            found = connection.execute(f"{select} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
+            return None if found is None else StoredRow._make(found)
+    return None
 
 
-def sound_entry(row: StoredRow) -> Entry:
-    """The entry that a row holds.
-
-    Raises:
-        DamagedEntryError: it holds none.
-    """
-    if not isinstance(row.key, str) or not row.raw:
-        raise DamagedEntryError("a key that is not a text")
-    TextDisk.check(row.mode, row.filename)
-    return unpack(row.key, row.value)
+def rows_of_others(connection: sqlite3.Connection) -> Iterator[StoredRow]:
+    """Yield the rows, without their values, whose keys are not of the kind that modelgauge writes."""
+    others = f"FROM Cache WHERE NOT {_IS_OURS}"
+    for (rowid,) in connection.execute(f"SELECT rowid {others}").fetchall():
+        yield StoredRow(rowid, _read_cell(connection, "SELECT key FROM Cache WHERE rowid = ?", rowid))
 
 
-def checked_rows(rows: Iterable[StoredRow]) -> tuple[int, list[tuple[StoredRow, str]]]:
-    """How many rows are sound, and the damaged rows, each with the reason."""
-    sound: int = 0
-    damaged: list[tuple[StoredRow, str]] = []
-    for row in rows:
-        try:
-            sound_entry(row)
-            sound += 1
-        except DamagedEntryError as error:
-            damaged.append((row, str(error)))
-    return sound, damaged
+def raw_value(connection: sqlite3.Connection, rowid: int) -> Any:
+    """Return the value of a row, of whatever type; None if it is too large to be read."""
+    return _read_cell(connection, "SELECT value FROM Cache WHERE rowid = ?", rowid)
 
 
-def sound_entries(rows: Iterable[StoredRow]) -> Iterator[Entry]:
-    """The entries of rows that are sound, and hold no text from which a secret was taken."""
-    for row in rows:
-        with suppress(DamagedEntryError):
-            entry = sound_entry(row)
-            if not was_redacted(entry.key.parts + entry.response):
-                yield entry
+def _read_cell(connection: sqlite3.Connection, select: str, rowid: int) -> Any:
+    with suppress(sqlite3.DataError):
+        return connection.execute(select, (rowid,)).fetchone()[0]
+    return None
 
 
-def salvage(database: Path) -> Iterator[Entry]:
-    """Yield the sound entries of a damaged database: from its beginning up to the damage, then from its end."""
+def salvage(database: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the keys and values of a damaged database that are sound, up to the damage, then from the end."""
     last = -(2**63)
     for backwards in (False, True):
         try:
             with closing(connect(database)) as connection:
-                for row in _all_rows(connection) if not backwards else _rows_behind(connection, last):
+                for row in (
+                    _rows_beyond(connection, last) if not backwards else _rows_behind(connection, last)
+                ):
                     last = last if backwards else row.rowid
-                    try:
-                        yield sound_entry(row)
-                    except DamagedEntryError:
-                        continue
+                    if _is_sound(row):
+                        yield row.key, row.value
         except sqlite3.Error:  # up to here
             continue
         return
 
 
+def _is_sound(row: StoredRow) -> bool:
+    try:
+        unpack(row.key, row.value.decode("utf-8"))
+    except (DamagedEntryError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[StoredRow]:
-    """The rows behind one, the last first."""
-    select = f"{_SELECT} FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC"
+    """Yield the rows behind one, the last first."""
+    select = f"{_SELECT} FROM Cache NOT INDEXED WHERE {_IS_OURS} AND rowid > ? ORDER BY rowid DESC"
     return map(StoredRow._make, connection.execute(select, (last,)))
 
 
-def structure_of(database: Path, query: str = "") -> str:
-    """What SQLite's check of a file finds; "ok" where it is sound. `query` is as for `connect`."""
-    with closing(connect(database, query)) as connection:
-        try:
-            return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
-        except sqlite3.DatabaseError as error:
-            return str(error)
+def structure_of(connection: sqlite3.Connection) -> str:
+    """Return what SQLite's check of a file finds; "ok" if it is sound."""
+    try:
+        return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
+    except sqlite3.DatabaseError as error:
+        return str(error)
 
 
 # --- errors --------------------------------------------------------------------------------------------
@@ -325,11 +318,9 @@ def is_damage(error: sqlite3.Error) -> bool:
     return name.startswith(_RESULTS) or type(error) is sqlite3.DatabaseError or _says(error, *_OTHER_TABLES)
 
 
-def why_unreadable(error: sqlite3.Error) -> str:
-    """Why a row cannot be read: a text that is no UTF-8, or a value too large; empty for other errors."""
-    if isinstance(error, sqlite3.DataError):
-        return "a value larger than any that is written"
-    return "no UTF-8" if _says(error, _NO_UTF8) else ""
+def is_unreadable(error: sqlite3.Error) -> bool:
+    """Return whether an error means that a text is no UTF-8, or a value too large."""
+    return isinstance(error, sqlite3.DataError) or _says(error, _NO_UTF8)
 
 
 def _says(error: sqlite3.Error, *words: str) -> bool:

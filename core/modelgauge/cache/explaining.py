@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from modelgauge.cache.base import ResponseCache
-from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.keys import FOUND_OUT, Key
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.data.base import Frozen
 from modelgauge.wording.phrases import in_common
 
@@ -61,9 +60,7 @@ class Explanation(Frozen):
     differences: tuple[KeyDifference, ...] = ()
 
 
-def explain(
-    cache: ResponseCache | CacheFolder, key: Key, texts: Mapping[str, str] | None = None
-) -> Explanation:
+def explain(cache: ResponseCache, key: Key, texts: Mapping[str, str] | None = None) -> Explanation:
     """Find the entry nearest to a request, and say which parts differ.
 
     Args:

@@ -1,127 +1,150 @@
-"""A cache's folder, read without writing anything: what can be done with one that is read-only."""
+"""The cache in a folder, which several processes may share: a database, and files that lease keys."""
 
+import os
 import sqlite3
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from modelgauge.cache.base import CacheCheck
-from modelgauge.cache.database import (
-    check_database,
-    check_files,
-    checked_rows,
-    connect,
-    rows_at,
-    rows_of,
-    sound_entries,
-    structure_of,
-)
-from modelgauge.cache.keys import Entry
+import diskcache
+
+from modelgauge.cache.backend import Work
+from modelgauge.cache.database import check_files, connect, is_damage
+from modelgauge.cache.leases import Leases
+from modelgauge.cache.read_only import ReadOnlyFolder
+from modelgauge.cache.recovery import RecoveringDatabase
 from modelgauge.errors import CacheError
-from modelgauge.files.lock import lock
+from modelgauge.files.causes import advice_for
 
 
-class CacheFolder:
-    """The folder of a cache, in which nothing is made, locked for writing or changed.
+class FolderBackend(ReadOnlyFolder):
+    """A folder that several processes may share, and several accounts if their group may write in it.
 
     Args:
-        directory: of the cache.
-
-    Attributes:
-        database: the file that holds the entries.
-        place: the folder, for messages.
-        quarantine: the folder of damaged entries, for messages.
-        damaged: how many damaged entries were found since it was opened.
+        directory: created where it does not exist, readable by its owner only.
     """
 
+    is_read_only = False
+    leases: Leases
+    database: RecoveringDatabase
+
     def __init__(self, directory: Path) -> None:
-        self.directory = directory.absolute()
-        self.database = self.directory / "cache.db"
-        self.place, self.quarantine = str(self.directory), str(self.directory / "quarantine")
-        self.damaged = 0
+        super().__init__(directory)
+        self._opened = ExitStack()
 
-    def __len__(self) -> int:
-        with self._without_writing() as query, closing(connect(self.database, query)) as connection:
-            (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
-            return int(number)
-
-    def verify(self) -> CacheCheck:
-        """Read every entry and check it against its key and checksum; what is damaged stays where it is."""
-        with self._without_writing() as query:
-            structure = structure_of(self.database, query)
-            sound, damaged = checked_rows(rows_of(self.database, query=query))
-        return CacheCheck(sound=sound, damaged=len(damaged), structure=structure, read_only=True)
-
-    def get(self, digest: str) -> str | None:
-        """Return the JSON text of a response; None if it is not stored; see `entries_at`."""
-        return self.get_many([digest]).get(digest)
-
-    def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """Return the JSON texts of stored responses; see `entries_at`."""
-        return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
-
-    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
-        """The sound entries of these keys that are there.
-
-        Raises:
-            CacheError: the database cannot be read.
-        """
-        with self._without_writing() as query, closing(connect(self.database, query)) as connection:
-            rows = [row for digest in digests for row in rows_at(connection, digest)]
-            return {entry.key.digest: entry for entry in sound_entries(rows)}
-
-    def entries(self) -> Iterator[Entry]:
-        """All sound entries."""
-        with self._without_writing() as query:
-            yield from sound_entries(rows_of(self.database, query=query))
-
-    @contextmanager
-    def _without_writing(self) -> Iterator[str]:
-        """How SQLite opens the database without writing: the query of its URI.
-
-        Raises:
-            CacheError: it cannot be read, or modelgauge did not write it.
-        """
-        try:
-            check_files(self.directory)
-            # In a folder that is read-only SQLite cannot make the files of a WAL database, but for one that is at rest.
-            at_rest = "" if self.database.with_name("cache.db-wal").exists() else "&immutable=1"
-            check_database(self.database, at_rest)
-            yield f"mode=ro{at_rest}"
-        except (OSError, sqlite3.Error) as error:
+    def connect(self) -> None:
+        """Make the folder where it is missing, and open its database."""
+        # Diskcache would open the folder that a variable means.
+        if os.path.expandvars(self.folder) != str(self.folder):
             raise CacheError(
-                f"The cache in {self.directory} cannot be read: {error}.",
-                fix="Run it as a user who can write in that folder.",
-            ) from error
+                f"The cache cannot be in {self.folder}: it has a variable in its name.",
+                fix="Choose another --data-dir.",
+            )
+        # Keep the mode of an existing folder: several accounts may share it.
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_files(self.folder)
+        self.leases = Leases(self.folder)
+        self._opened.callback(self.leases.close)
+        self.database = RecoveringDatabase(self.file, Path(self.quarantine), self.leases)
+        self.database.open()
+        _share(self.folder)
+        self.database.close_thread()  # each thread opens a connection of its own
+
+    def close(self) -> None:
+        """Tell other processes that this one is done."""
+        self._opened.close()
+
+    def close_thread(self) -> None:
+        """Close the connections of this thread."""
+        self.database.close_thread()
 
     @property
-    def shared(self) -> bool:
-        """Whether another live process has the cache open."""
-        with suppress(OSError):  # no process has opened it yet, say
-            turn = lock(self.directory / "write.lock")
-            if turn is None:
-                return True
-            with turn:  # else a lock that is only looked at could be in the way of a process that begins
-                return any(_is_locked(file) for file in self.directory.glob("*.leases"))
-        return False
+    def damaged(self) -> int:
+        """How many times the file was damaged, or held rows of others, since it was opened."""
+        return self.database.damaged
 
-    def volume(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.directory.glob("cache.db*"))
+    def explain(self, error: Exception, work: Work) -> CacheError:
+        """Return the error that users see: what is wrong with the disk."""
+        cause = error if work in ("open", "lease") else _cause(error)
+        advice, where = advice_for(cause), f"The cache in {self.folder}"
+        if work == "open":
+            return CacheError(
+                f"{where} cannot be opened: {cause}.",
+                fix=f"{advice} (under pytest MODELGAUGE_DATA_DIR). A run can do without: --no-caching (in Python "
+                "caching=False).",
+            )
+        if work == "read":
+            return CacheError(f"{where} cannot be read: {cause}.", fix="Run `modelgauge cache verify`.")
+        if work == "lease":
+            return CacheError(
+                f"The leases of the cache failed: {cause}.", fix=f"{advice}, then run `modelgauge resume`."
+            )
+        return CacheError(
+            f"{where} cannot be written: {cause}.",
+            fix=f"{advice}, then run `modelgauge resume` or the same command again: what was committed is kept.",
+        )
 
-    def quarantined(self) -> int:
-        """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
-        folder = Path(self.quarantine)
-        databases = sum(path.is_dir() for path in folder.iterdir()) if folder.is_dir() else 0
-        rows = folder / "rows.jsonl"
-        if not rows.is_file():
-            return databases
-        with rows.open("rb") as file:
-            return databases + sum(1 for _ in file)
+    # --- values ---------------------------------------------------------------------------------------------
+
+    def get_many(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the values of the keys that are there."""
+        return self.database.read(digests)
+
+    def put_many(self, values: Mapping[str, bytes]) -> None:
+        """Store values in one transaction."""
+        self.database.write(values)
+
+    def remove(self, digests: Sequence[str]) -> int:
+        """Remove the values of these keys in one transaction."""
+        return self.database.remove(digests)
+
+    def clear(self) -> int:
+        """Remove all values, and return how many there were."""
+        return self.database.clear()
+
+    def set_aside(self, digest: str, value: bytes, why: str) -> bool:
+        """Move a row to the quarantine, unless another process has written it again by now."""
+        return self.database.set_aside(digest, value, why)
+
+    def check(self) -> tuple[str, int]:
+        """Check the file's structure, and set aside the file, or rows that modelgauge did not write."""
+        return self.database.check()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with closing(connect(self.file)) as connection:
+            yield connection
+
+    # --- leases ---------------------------------------------------------------------------------------------
+
+    def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """Lease keys; return those of other processes, each with the id of its process."""
+        return self.leases.take(digests)
+
+    def release(self, digests: Sequence[str]) -> None:
+        """End leases."""
+        self.leases.give_back(digests)
+
+    def _is_shared(self) -> bool:
+        return self.leases.shared
 
 
-def _is_locked(file: Path) -> bool:
-    held = lock(file)
-    if held is not None:
-        held.close()
-    return held is None
+def _share(directory: Path) -> None:
+    """Give our files the group permissions of their folder, whatever the umask of the account that creates them."""
+    group = directory.stat().st_mode & 0o020
+    if not group or os.name != "posix":
+        return
+    for file in directory.iterdir():
+        with suppress(OSError):  # of another account, or gone
+            mode = file.stat().st_mode
+            if file.is_file() and not file.is_symlink() and not mode & group:
+                file.chmod((mode | 0o060) & 0o777)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first error of a chain: after a full disk, ending the transaction fails too."""
+    context = error.__context__
+    passed_on = isinstance(context, diskcache.Timeout) or (
+        isinstance(context, sqlite3.Error) and not is_damage(context)
+    )
+    return _cause(context) if context is not None and passed_on else error

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from modelgauge.cache.base import ResponseCache, in_groups
-from modelgauge.cache.folder import CacheFolder
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.backend import in_groups
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.read_only import ReadOnlyFolder
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.errors import CacheError, InvalidOptionError, ModelGaugeError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.first_party import how_to_install
 
 GROUP = "modelgauge.caches"
-"""The group of entry points that announce classes of caches, each under the scheme of its URLs."""
+"""The group of entry points that announce classes of backends, each under the scheme of its URLs."""
 
 
 def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
@@ -32,9 +33,10 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
         CacheError: it cannot be used.
     """
     folder = _folder(where, data_dir)
-    if folder is not None:
-        return DiskCache(folder)
-    where = str(where)
+    return ResponseCache(FolderBackend(folder)) if folder is not None else _open_url(str(where))
+
+
+def _open_url(where: str) -> ResponseCache:
     scheme = where.partition("://")[0]
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
     entry_points = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
@@ -45,7 +47,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
             f"{how_to_install('cache', scheme)}".rstrip(),
         )
     try:
-        cache_class = entry_points[scheme].load()
+        backend_class = entry_points[scheme].load()
     except Exception as error:
         raise CacheError(
             f"The plugin for caches at {scheme}:// cannot be imported: {type(error).__name__}: {error}.",
@@ -58,7 +60,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
                 "The URL of --cache has a password behind its question mark.",
                 fix="Leave it out; the plugin's README names the environment variable for it.",
             )
-        cache: ResponseCache = cache_class(where)
+        return ResponseCache(backend_class(where))
     except ValueError as error:
         if isinstance(error, ModelGaugeError):
             raise
@@ -66,12 +68,13 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
             f"The URL of --cache cannot be read: {error}.",
             fix=f"Write it as {scheme}://user@host:port/database",
         ) from error
-    return cache
 
 
 @contextmanager
 def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache | None]:
     """Open a cache for as long as the block runs; None if there is none yet, and no folder is made.
+
+    A folder in which nothing can be written can be read.
 
     Args:
         where: as in `open_cache`.
@@ -81,28 +84,15 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
     if folder is not None and not (folder / "cache.db").exists():
         yield None
         return
-    cache = open_cache(where, data_dir)
+    if folder is None or os.access(folder, os.W_OK):
+        cache = open_cache(where, data_dir)
+    else:
+        cache = ResponseCache(ReadOnlyFolder(folder))
     try:
         yield cache
     finally:
         cache.close()
         cache.leave()
-
-
-@contextmanager
-def readable_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache | CacheFolder | None]:
-    """Open a cache as `existing_cache` does, or its folder alone, to be read, where nothing can be written in it.
-
-    Args:
-        where: as in `open_cache`.
-        data_dir: as in `open_cache`.
-    """
-    folder = _folder(where, data_dir)
-    if folder is not None and (folder / "cache.db").exists() and not os.access(folder, os.W_OK):
-        yield CacheFolder(folder)
-        return
-    with existing_cache(where, data_dir) as cache:
-        yield cache
 
 
 def _folder(where: str | None, data_dir: Path) -> Path | None:
@@ -149,7 +139,7 @@ def copy_cache(source: str, target: str) -> CopyCounts:
     """
     nowhere = Path()
     with ExitStack() as stack:
-        old = stack.enter_context(readable_cache(source, nowhere))
+        old = stack.enter_context(existing_cache(source, nowhere))
         if old is None:
             raise InvalidOptionError(
                 f"There is no cache in {source}.", fix="Give the folder that holds cache.db, or a URL."

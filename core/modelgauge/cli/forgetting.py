@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modelgauge.bundles.cache_rows import keys_in
-from modelgauge.cache.base import in_groups
 from modelgauge.cache.opening import existing_cache
 from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.errors import UnknownNameError
@@ -91,4 +90,4 @@ def _there(where: str | None, data_dir: Path, keys: list[str]) -> list[str]:
     with existing_cache(where, data_dir) as cache:
         if cache is None:
             return []
-        return [key for group in in_groups(keys) for key in cache.entries_at(group)]
+        return list(cache.entries_at(keys))

@@ -12,7 +12,7 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.cache.explaining import Explanation, explain
-from modelgauge.cache.opening import readable_cache
+from modelgauge.cache.opening import existing_cache
 from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
@@ -217,7 +217,7 @@ def _explain(
         raise UsageError(
             f"Such a call is never cached: '{owner.uid}' with {held}.", fix="Each run makes it again."
         )
-    with readable_cache(runner.options.cache, runner.options.data_dir) as cache:
+    with existing_cache(runner.options.cache, runner.options.data_dir) as cache:
         return Explanation(key=key.digest, hit=False) if cache is None else explain(cache, key, texts)
 
 

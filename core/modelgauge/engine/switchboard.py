@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import islice
 from typing import Any, Self, cast
 
-from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
@@ -169,7 +168,7 @@ class Switchboard:
             cache = await in_thread(lambda: open_cache(options.cache, options.data_dir), "cache")
             stack.push_async_callback(in_thread, cache.leave, "cache")
         close = cache.close if cache is not None else lambda: None
-        folder = cache.directory if isinstance(cache, CacheFolder) else options.runs
+        folder = (cache.backend.folder if cache is not None else None) or options.runs
         writer = Writer(cache, self._disk_failed, close, Reserve(folder, options.workers or 1))
         stack.push_async_callback(writer.close)
         lookups: Lookups | None = None

@@ -6,14 +6,14 @@ See "Advisory Locks" in PostgreSQL's manual, chapter 13.3.5.
 
 import os
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
 import psycopg
 
-from modelgauge import RemoteCache
+from modelgauge import CacheBackend, CacheStats
 from modelgauge.errors import CacheError
 
 SCHEMA_VERSION = 1
@@ -61,25 +61,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-class PostgresCache(RemoteCache):
+class PostgresCache(CacheBackend):
     """Keeps responses in the database of a URL: `postgresql://user@host:5432/database`, as libpq reads it.
 
     Passwords come from PGPASSWORD, `~/.pgpass` or the URL.
     """
 
     errors = (psycopg.Error,)
+    quarantine = "the table modelgauge_quarantine"
     _connection: psycopg.Connection[tuple[Any, ...]] | None = None
-
-    @property
-    def quarantine(self) -> str:
-        """The table of damaged entries."""
-        return "the table modelgauge_quarantine"
 
     # --- the connection -------------------------------------------------------------------------------------
 
     def connect(self) -> None:
         """Connect, and make the tables where they are missing."""
-        self.disconnect()
+        self.close()
         self._connection = psycopg.connect(
             self.url,
             autocommit=True,
@@ -116,7 +112,7 @@ class PostgresCache(RemoteCache):
         found = self._ask("SELECT schema_version FROM modelgauge_cache")
         return found[0][0] if found else None
 
-    def disconnect(self) -> None:
+    def close(self) -> None:
         """Close the connection, if there is one."""
         if self._connection is not None:
             with suppress(psycopg.Error):
@@ -135,16 +131,16 @@ class PostgresCache(RemoteCache):
         cursor = self._connection.execute(statement, values or None, binary=bool(values))
         return cursor.fetchall() if cursor.description else []
 
-    # --- entries ----------------------------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------------------------------------
 
-    def read(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        """The values of the keys that are there."""
+    def get_many(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the values of the keys that are there."""
         rows = self._ask(
             "SELECT digest, entry FROM modelgauge_responses WHERE digest = ANY(%s)", list(digests)
         )
         return dict(rows)
 
-    def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
+    def put_many(self, values: Mapping[str, bytes]) -> None:
         """Store values in one transaction; in one order, so that two processes never wait for each other."""
         keys = sorted(values)
         self._ask(
@@ -153,11 +149,9 @@ class PostgresCache(RemoteCache):
             keys,
             [values[key] for key in keys],
         )
-        if leases:
-            self.release(leases)
 
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
-        """Some values by their keys, and the last key of the page."""
+        """Return some values in the order of their keys, and the last key of the page."""
         values = dict(
             self._ask(
                 "SELECT digest, entry FROM modelgauge_responses WHERE digest > %s ORDER BY digest LIMIT %s",
@@ -167,78 +161,64 @@ class PostgresCache(RemoteCache):
         )
         return values, max(values) if len(values) == _PAGE else None
 
-    def set_aside(self, digest: str, value: bytes, why: str) -> None:
+    def remove(self, digests: Sequence[str]) -> int:
+        """Remove the values of these keys, and return how many there were."""
+        statement = "DELETE FROM modelgauge_responses WHERE digest = ANY(%s) RETURNING digest"
+        return len(self._ask(statement, list(digests)))
+
+    def clear(self) -> int:
+        """Remove all values, and return how many there were."""
+        [(number,)] = self._ask(
+            "WITH removed AS (DELETE FROM modelgauge_responses RETURNING 1) SELECT count(*) FROM removed"
+        )
+        return int(number)
+
+    def set_aside(self, digest: str, value: bytes, why: str) -> bool:
         """Move a value into the quarantine, unless it was replaced meanwhile."""
-        self._ask(
+        moved = self._ask(
             "WITH removed AS (DELETE FROM modelgauge_responses WHERE digest = %s AND entry = %s "
             "RETURNING digest, entry) "
-            "INSERT INTO modelgauge_quarantine (digest, entry, why) SELECT digest, entry, %s FROM removed",
+            "INSERT INTO modelgauge_quarantine (digest, entry, why) SELECT digest, entry, %s FROM removed RETURNING 1",
             digest,
             value,
             why,
         )
+        return bool(moved)
 
-    def remove_all(self) -> int:
-        """Remove all values; returns how many there were."""
-        return self._number(
-            "WITH removed AS (DELETE FROM modelgauge_responses RETURNING 1) SELECT count(*) FROM removed"
+    def stats(self) -> CacheStats:
+        """Return the number of values, the bytes of their table, and whether other sessions are connected."""
+        [row] = self._ask(
+            "SELECT (SELECT count(*) FROM modelgauge_responses), pg_total_relation_size('modelgauge_responses'), "
+            "(SELECT count(*) FROM modelgauge_quarantine), "
+            "EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "
+            "AND application_name LIKE 'modelgauge %' AND pid <> pg_backend_pid())"
         )
+        return CacheStats(*row)
 
-    def remove(self, digests: Sequence[str]) -> int:
-        """Remove the values of these keys; returns how many there were."""
-        statement = "DELETE FROM modelgauge_responses WHERE digest = ANY(%s) RETURNING digest"
-        return len(self._ask(statement, list(digests)))
+    # --- leases ---------------------------------------------------------------------------------------------
 
-    def count(self) -> int:
-        """How many values there are."""
-        return self._number("SELECT count(*) FROM modelgauge_responses")
-
-    def bytes_of_all(self) -> int:
-        """The bytes of the table with its index."""
-        return self._number("SELECT pg_total_relation_size('modelgauge_responses')")
-
-    def count_set_aside(self) -> int:
-        """How many values are in the quarantine."""
-        return self._number("SELECT count(*) FROM modelgauge_quarantine")
-
-    def _number(self, statement: str) -> int:
-        [(number,)] = self._ask(statement)
-        return int(number)
-
-    # --- leases -----------------------------------------------------------------------------------------------
-
-    def lease(self, digests: Sequence[str]) -> Collection[str]:
-        """Lock keys for this session."""
+    def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """Lock keys for this session; return those that other sessions hold, with their application names."""
         numbers = {_lock_of(digest): digest for digest in digests}
-        rows = self._ask(
-            "SELECT number FROM unnest(%s::bigint[]) AS number WHERE pg_try_advisory_lock(number)",
+        refused = self._ask(
+            "SELECT number FROM unnest(%s::bigint[]) AS number WHERE NOT pg_try_advisory_lock(number)",
             list(numbers),
         )
-        return [numbers[number] for (number,) in rows]
-
-    def release(self, digests: Sequence[str]) -> None:
-        """Unlock keys."""
-        self._ask("SELECT pg_advisory_unlock(n) FROM unnest(%s::bigint[]) AS n", [*map(_lock_of, digests)])
-
-    def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """The application names of the sessions that hold the locks."""
-        numbers = {_lock_of(digest): digest for digest in digests}
-        rows = self._ask(
+        if not refused:
+            return {}
+        holders = self._ask(
             "SELECT number, application_name FROM unnest(%s::bigint[]) AS number JOIN pg_locks "
             "ON locktype = 'advisory' AND objsubid = 1 AND granted "
             "AND (classid::bigint << 32) | objid::bigint = number "
             "JOIN pg_stat_activity USING (pid)",
-            list(numbers),
+            [number for (number,) in refused],
         )
-        return {numbers[number]: name.removeprefix("modelgauge ") for number, name in rows}
+        names = {number: name.removeprefix("modelgauge ") for number, name in holders}
+        return {numbers[number]: names.get(number, "of another machine") for (number,) in refused}
 
-    def has_other_users(self) -> bool:
-        """Whether other sessions of ModelGauge are connected to the database."""
-        rows = self._ask(
-            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "
-            "AND application_name LIKE 'modelgauge %' AND pid <> pg_backend_pid())"
-        )
-        return bool(rows[0][0])
+    def release(self, digests: Sequence[str]) -> None:
+        """Unlock keys."""
+        self._ask("SELECT pg_advisory_unlock(n) FROM unnest(%s::bigint[]) AS n", [*map(_lock_of, digests)])
 
 
 def _lock_of(digest: str) -> int:

@@ -1,17 +1,15 @@
 """The cache of responses in Redis: a string for each entry, and a string that expires for each lease.
 
-A lease lasts a while by the server's own clock, and a thread renews it. A process that stands still for longer
+A lease lasts a while by the server's own clock, and the cache renews it. A process that stands still for longer
 than that loses its leases, and another may then pay for the same keys.
 """
 
 import base64
 import json
-import logging
 import os
 import secrets
 import socket
-import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,32 +17,28 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from modelgauge import RemoteCache
+from modelgauge import CacheBackend, CacheStats
 from modelgauge.errors import CacheError
 
-log = logging.getLogger(__name__)
-
 SCHEMA_VERSION = 1
-LEASE_SECONDS = 30.0
-_RENEWALS = 3  # in the time of a lease: two may fail
 _PREFIX = "modelgauge"
 _SCHEMA, _INDEX = f"{_PREFIX}:schema", f"{_PREFIX}:index"  # the index has all keys in their order
 _ENTRY, _LEASE_OF = f"{_PREFIX}:response:", f"{_PREFIX}:lease:"  # and then the key
 _PAGE = 500
 
-# Of each key: held by this owner from now on, unless it is another's. 1 where it is held now.
+# Of each key: held by this owner from now on, unless it is another's. Returns the other owners, or ''.
 _LEASE = """
-local held = {}
+local others = {}
 for i, key in ipairs(KEYS) do
   local owner = redis.call('GET', key)
   if not owner or owner == ARGV[1] then
     redis.call('SET', key, ARGV[1], 'PX', ARGV[2])
-    held[i] = 1
+    others[i] = ''
   else
-    held[i] = 0
+    others[i] = owner
   end
 end
-return held
+return others
 """
 _RELEASE = """
 for _, key in ipairs(KEYS) do
@@ -56,11 +50,13 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('RPUSH', KEYS[2], ARGV[2])
   redis.call('DEL', KEYS[1])
   redis.call('ZREM', KEYS[3], ARGV[3])
+  return 1
 end
+return 0
 """
 
 
-class RedisCache(RemoteCache):
+class RedisCache(CacheBackend):
     """Keeps responses in the database of a URL: `redis://host:6379/0`, `rediss://` with TLS, as redis-py reads it.
 
     The password comes from REDIS_PASSWORD or the URL. A server that may evict keys, or forgets them when it ends, is
@@ -68,21 +64,20 @@ class RedisCache(RemoteCache):
     """
 
     errors = (redis.RedisError, OSError)
+    lease_seconds = 30.0
     quarantine = f"the list {_PREFIX}:quarantine"
 
     def __init__(self, url: str) -> None:
         self._token = secrets.token_hex(8)
         self._owner = f"{socket.gethostname()} {os.getpid()} {self._token}"
         self._client: Any = None
-        self._ended = threading.Event()
         super().__init__(url)
-        threading.Thread(target=self._renew, name=f"{_PREFIX}-leases", daemon=True).start()
 
     # --- the connection -------------------------------------------------------------------------------------
 
     def connect(self) -> None:
         """Connect, and check the server's settings."""
-        self.disconnect()
+        self.close()
         password = os.environ.get("REDIS_PASSWORD")
         self._client = redis.Redis.from_url(
             self.url,
@@ -91,7 +86,7 @@ class RedisCache(RemoteCache):
             socket_connect_timeout=10,
             socket_timeout=30,
             socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),  # `RemoteCache` does
+            retry=Retry(NoBackoff(), 0),  # `ResponseCache` does
         )
         self._lease, self._release, self._set_aside_one = map(
             self._client.register_script, (_LEASE, _RELEASE, _SET_ASIDE)
@@ -128,7 +123,7 @@ class RedisCache(RemoteCache):
                 fix=f"Write into its redis.conf: {'; '.join(lines)}. Then start it again.",
             )
 
-    def disconnect(self) -> None:
+    def close(self) -> None:
         """Close the connections, if there are any."""
         if self._client is not None:
             with suppress(*self.errors):
@@ -140,64 +135,56 @@ class RedisCache(RemoteCache):
         lost = isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError)
         return lost and not isinstance(error, redis.AuthenticationError)
 
-    def leave(self) -> None:
-        """Give all leases back, and close the connections."""
-        self._ended.set()
-        super().leave()
+    # --- values ---------------------------------------------------------------------------------------------
 
-    # --- entries ----------------------------------------------------------------------------------------------
-
-    def read(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        """The values of the keys that are there."""
+    def get_many(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the values of the keys that are there."""
         values = self._client.mget(map(_entry, digests)) if digests else []
         return {digest: value for digest, value in zip(digests, values, strict=True) if value is not None}
 
-    def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
-        """Store values and give leases back in one step. The server writes its log before it answers."""
+    def put_many(self, values: Mapping[str, bytes]) -> None:
+        """Store values in one step. The server writes its log before it answers."""
         with self._client.pipeline(transaction=True) as pipeline:
-            if values:
-                pipeline.mset({_entry(digest): value for digest, value in values.items()})
-                pipeline.zadd(_INDEX, dict.fromkeys(values, 0))
-            pipeline.eval(_RELEASE, len(leases), *map(_lease_of, leases), self._owner)
+            pipeline.mset({_entry(digest): value for digest, value in values.items()})
+            pipeline.zadd(_INDEX, dict.fromkeys(values, 0))
             pipeline.execute()
 
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
-        """Some values in the order of their keys, and the last key of the page."""
+        """Return some values in the order of their keys, and the last key of the page."""
         keys = [
             key.decode("ascii")
             for key in self._client.zrangebylex(_INDEX, f"({after}" if after else "-", "+", 0, _PAGE)
         ]
-        return self.read(keys), keys[-1] if len(keys) == _PAGE else None
-
-    def set_aside(self, digest: str, value: bytes, why: str) -> None:
-        """Move a value into the quarantine, unless it was replaced meanwhile."""
-        found = {"digest": digest, "why": why, "entry": base64.b64encode(value).decode("ascii")}
-        keys = [_entry(digest), f"{_PREFIX}:quarantine", _INDEX]
-        self._set_aside_one(keys=keys, args=[value, json.dumps(found), digest])
-
-    def remove_all(self) -> int:
-        """Remove all values, some at a time: a server does nothing else meanwhile."""
-        removed = 0
-        while keys := [key.decode("ascii") for key in self._client.zrange(_INDEX, 0, _PAGE - 1)]:
-            with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.unlink(*map(_entry, keys))
-                pipeline.zrem(_INDEX, *keys)
-                removed += pipeline.execute()[0]
-        return removed
+        return self.get_many(keys), keys[-1] if len(keys) == _PAGE else None
 
     def remove(self, digests: Sequence[str]) -> int:
-        """Remove the values of these keys; returns how many there were."""
+        """Remove the values of these keys, and return how many there were."""
         with self._client.pipeline(transaction=True) as pipeline:
             pipeline.unlink(*map(_entry, digests))
             pipeline.zrem(_INDEX, *digests)
             return int(pipeline.execute()[0])
 
-    def count(self) -> int:
-        """How many values there are."""
-        return int(self._client.zcard(_INDEX))
+    def clear(self) -> int:
+        """Remove all values, some at a time: a server does nothing else meanwhile."""
+        removed = 0
+        while keys := [key.decode("ascii") for key in self._client.zrange(_INDEX, 0, _PAGE - 1)]:
+            removed += self.remove(keys)
+        return removed
 
-    def bytes_of_all(self) -> int:
-        """The bytes of all values."""
+    def set_aside(self, digest: str, value: bytes, why: str) -> bool:
+        """Move a value into the quarantine, unless it was replaced meanwhile."""
+        found = {"digest": digest, "why": why, "entry": base64.b64encode(value).decode("ascii")}
+        keys = [_entry(digest), f"{_PREFIX}:quarantine", _INDEX]
+        return bool(self._set_aside_one(keys=keys, args=[value, json.dumps(found), digest]))
+
+    def stats(self) -> CacheStats:
+        """Return the number of values, their bytes, and whether other processes are connected."""
+        quarantined = int(self._client.llen(f"{_PREFIX}:quarantine"))
+        return CacheStats(
+            int(self._client.zcard(_INDEX)), self._bytes_of_all(), quarantined, self._has_others()
+        )
+
+    def _bytes_of_all(self) -> int:
         keys, total, after = [b""], 0, "-"
         while keys:
             keys = self._client.zrangebylex(_INDEX, after, "+", 0, _PAGE)
@@ -208,46 +195,29 @@ class RedisCache(RemoteCache):
             after = f"({keys[-1].decode('ascii')}" if keys else after
         return total
 
-    def count_set_aside(self) -> int:
-        """How many values are in the quarantine."""
-        return int(self._client.llen(f"{_PREFIX}:quarantine"))
-
-    # --- leases -----------------------------------------------------------------------------------------------
-
-    def lease(self, digests: Sequence[str]) -> Collection[str]:
-        """Lease keys, those that this process holds already too."""
-        if not digests:
-            return []
-        held = self._lease(keys=[*map(_lease_of, digests)], args=[self._owner, round(LEASE_SECONDS * 1000)])
-        return [digest for digest, is_held in zip(digests, held, strict=True) if is_held]
-
-    def release(self, digests: Sequence[str]) -> None:
-        """Give leases back that are still this process's."""
-        self._release(keys=[*map(_lease_of, digests)], args=[self._owner])
-
-    def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """The machines and processes that hold leases."""
-        owners = self._client.mget(map(_lease_of, digests))
-        found = zip(digests, owners, strict=True)
-        return {
-            digest: owner.decode("utf-8", "replace").rpartition(" ")[0] for digest, owner in found if owner
-        }
-
-    def has_other_users(self) -> bool:
-        """Whether other processes of ModelGauge are connected to the server, as far as this user may know."""
+    def _has_others(self) -> bool:
+        """Return whether other processes of ModelGauge are connected, as far as this user may know."""
         try:
             names = {client.get("name", "") for client in self._client.client_list()}
         except redis.exceptions.NoPermissionError:  # the right to see this is not needed for anything else
             return False
         return any(name.startswith(f"{_PREFIX}-") for name in names - {f"{_PREFIX}-{self._token}"})
 
-    def _renew(self) -> None:
-        """Renew the leases of this process until it leaves."""
-        while not self._ended.wait(LEASE_SECONDS / _RENEWALS):
-            try:
-                self.renew_leases()
-            except CacheError as error:  # whoever uses the cache next learns of it too
-                log.warning("%s", error)
+    # --- leases ---------------------------------------------------------------------------------------------
+
+    def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """Lease keys; return those of other processes, each with its machine and process."""
+        milliseconds = round(self.lease_seconds * 1000)
+        owners = self._lease(keys=[*map(_lease_of, digests)], args=[self._owner, milliseconds])
+        return {
+            digest: owner.decode("utf-8", "replace").rpartition(" ")[0]
+            for digest, owner in zip(digests, owners, strict=True)
+            if owner
+        }
+
+    def release(self, digests: Sequence[str]) -> None:
+        """End leases that are still this process's."""
+        self._release(keys=[*map(_lease_of, digests)], args=[self._owner])
 
 
 def _entry(digest: str) -> str:

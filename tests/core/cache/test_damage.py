@@ -9,9 +9,10 @@ from contextlib import closing
 import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
-from modelgauge.cache.database import file_at, is_damage, rows_of, why_unreadable
+from modelgauge.cache.database import file_at, is_damage, is_unreadable
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.errors import CacheError
 
 # --- which errors tell of damage ------------------------------------------------------------------------------------
@@ -52,13 +53,10 @@ def test_damage_is_told_from_a_full_disk_and_a_locked_file(told, is_damaged):
     assert is_damage(told) == is_damaged
 
 
-def test_why_a_row_cannot_be_read():
-    assert (
-        why_unreadable(sqlite3.DataError("string or blob too big"))
-        == "a value larger than any that is written"
-    )
-    assert why_unreadable(sqlite3.OperationalError("Could not decode to UTF-8 column 'value'")) == "no UTF-8"
-    assert why_unreadable(sqlite3.OperationalError("database is locked")) == ""
+def test_text_that_is_no_utf_8_and_huge_value_are_unreadable():
+    assert is_unreadable(sqlite3.DataError("string or blob too big"))
+    assert is_unreadable(sqlite3.OperationalError("Could not decode to UTF-8 column 'value'"))
+    assert not is_unreadable(sqlite3.OperationalError("database is locked"))
 
 
 def test_a_file_is_told_from_its_successor(tmp_path):
@@ -85,14 +83,14 @@ def spoil(path, *, behind=0):
 @pytest.fixture
 def cache(all_closed, tmp_path):
     """`cache()`: an object of its own for the cache of a folder, which has entries."""
-    filled = DiskCache(tmp_path / "cache")
+    filled = ResponseCache(FolderBackend(tmp_path / "cache"))
     filled.put_many(ENTRIES)
     filled.close()
     filled.leave()
     opened = []
 
     def open_it():
-        opened.append(DiskCache(tmp_path / "cache"))
+        opened.append(ResponseCache(FolderBackend(tmp_path / "cache")))
         return opened[-1]
 
     yield open_it
@@ -103,7 +101,8 @@ def cache(all_closed, tmp_path):
 
 def quarantine(cache, why):
     """Set the database of a cache aside, as `verify` does where its structure is damaged."""
-    cache._replace(sqlite3.DatabaseError(why), cache._store)
+    database = cache.backend.database
+    database.replace(sqlite3.DatabaseError(why), database._store)
 
 
 def test_a_file_that_is_no_database_is_quarantined_and_replaced(cache, tmp_path, caplog):
@@ -185,33 +184,34 @@ def test_what_two_threads_find_damaged_is_quarantined_once(cache, tmp_path):
     opened = cache()
     error = sqlite3.DatabaseError("malformed")
     assert is_damage(error)
-    seen = opened._store
-    opened._replace(error, seen)
-    before = file_at(opened.database)
-    opened._replace(error, seen)
-    assert file_at(opened.database) == before
+    database = opened.backend.database
+    seen = database._store
+    database.replace(error, seen)
+    before = file_at(database.file)
+    database.replace(error, seen)
+    assert file_at(database.file) == before
     assert len(list((tmp_path / "cache" / "quarantine").iterdir())) == 1
 
 
 def test_a_row_that_was_written_anew_meanwhile_stays(cache):
     opened = cache()
-    with closing(sqlite3.connect(opened.database)) as connection, connection:
+    with closing(sqlite3.connect(opened.backend.file)) as connection, connection:
         connection.execute("UPDATE Cache SET value = 'nonsense' WHERE key = ?", (ENTRIES[3].key.digest,))
-    [found] = [row for row in rows_of(opened.database) if row.key == ENTRIES[3].key.digest]
+    digest = ENTRIES[3].key.digest
+    assert opened.backend.get_many([digest]) == {digest: b"nonsense"}
     opened.put_many([ENTRIES[3]])
-    with opened.leases.exclusive():
-        opened._quarantine_row(found, "no header")
+    assert not opened.backend.set_aside(digest, b"nonsense", "no header")
     assert opened.get(ENTRIES[3].key.digest) == ENTRIES[3].response
     assert opened.damaged == 0
 
 
 def test_damaged_leases_stop_nobody(cache, tmp_path):
     one, other = cache(), cache()
-    assert one.leases.take(["a", "b"]) == {}
+    assert one.backend.leases.take(["a", "b"]) == {}
     for file in (tmp_path / "cache").glob("*.leases"):
         spoil(file)
-    assert other.leases.take(["b", "c"]) == {}
-    assert set(one.leases.take(["c", "d"])) == {"c"}
+    assert other.backend.leases.take(["b", "c"]) == {}
+    assert set(one.backend.leases.take(["c", "d"])) == {"c"}
     one.put_many([Entry(MAKER.key("new"), '"new"')])
     assert other.get(MAKER.key("new").digest) == '"new"'
 
@@ -228,11 +228,11 @@ def test_a_cache_whose_folder_is_gone_ends_clearly(cache, tmp_path):
 
 def test_verify_sets_a_damaged_structure_aside_and_keeps_what_is_sound(cache, tmp_path, caplog):
     opened = cache()
-    with closing(sqlite3.connect(opened.database)) as connection:
+    with closing(sqlite3.connect(opened.backend.file)) as connection:
         (index,) = connection.execute(
             "SELECT rootpage FROM sqlite_master WHERE name = 'Cache_key_raw'"
         ).fetchone()
-    spoil(opened.database, behind=4096 * (index - 1))
+    spoil(opened.backend.file, behind=4096 * (index - 1))
     found = opened.verify()
     assert (found.sound, found.damaged) == (len(ENTRIES), 0)
     assert "malformed" in found.structure or "btree" in found.structure.lower()
@@ -243,14 +243,14 @@ def test_verify_sets_a_damaged_structure_aside_and_keeps_what_is_sound(cache, tm
 
 def test_verify_of_a_file_that_became_no_database_says_so(cache, tmp_path, caplog):
     opened = cache()
-    spoil(opened.database)
+    spoil(opened.backend.file)
     assert opened.verify().structure == "file is not a database"
     assert opened.verify().structure == "ok"
 
 
 def test_the_damage_is_told_in_the_quarantine(cache, tmp_path):
     opened = cache()
-    with closing(sqlite3.connect(opened.database)) as connection, connection:
+    with closing(sqlite3.connect(opened.backend.file)) as connection, connection:
         connection.execute("UPDATE Cache SET value = 'mg1 é' WHERE key = ?", (ENTRIES[3].key.digest,))
     assert opened.get(ENTRIES[3].key.digest) is None
     assert opened.damaged == 1
@@ -263,7 +263,7 @@ def test_the_damage_is_told_in_the_quarantine(cache, tmp_path):
 def test_the_volume_is_that_of_the_database_files(cache, tmp_path):
     opened = cache()
     files = [path for path in (tmp_path / "cache").iterdir() if path.name.startswith("cache.db")]
-    assert opened.volume() == sum(path.stat().st_size for path in files) > 1000
+    assert opened.stats().bytes == sum(path.stat().st_size for path in files) > 1000
 
 
 def test_clearing_tells_how_many_there_were(cache):
@@ -281,7 +281,7 @@ def test_a_database_that_another_program_holds_is_told_and_not_waited_for_withou
         sqlite3, "connect", lambda *given, **options: connect(*given, **{**options, "timeout": 0.1})
     )
     opened = cache()
-    with closing(connect(opened.database, isolation_level=None)) as other:
+    with closing(connect(opened.backend.file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(CacheError, match="database is locked"):
             opened.put_many([Entry(MAKER.key("new"), '"new"')]) if what == "put_many" else opened.clear()
@@ -295,7 +295,7 @@ def test_a_database_that_another_program_holds_is_told_and_not_waited_for_withou
 )
 def test_a_row_that_the_cache_does_not_write_is_no_entry_though_its_value_is_whole(cache, change):
     opened = cache()
-    with closing(sqlite3.connect(opened.database)) as connection, connection:
+    with closing(sqlite3.connect(opened.backend.file)) as connection, connection:
         connection.execute(f"UPDATE Cache SET {change} WHERE rowid = 3")
     assert len(list(opened.entries())) == len(ENTRIES) - 1
     found = opened.verify()

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from modelgauge import FunctionSUT, PromptResponseSUT
 from modelgauge.cache.explaining import explain
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, Key, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 
 HERE = __name__
 
@@ -63,7 +64,7 @@ class Newer(SUT):
 @pytest.fixture
 def explained(tmp_path):
     """`explained(asked, *cached, texts)`: each an identity and a request; the differences, by part."""
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
 
     def key(identity, request):
         return KeyMaker("sut", identity).key(request)

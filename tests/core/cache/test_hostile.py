@@ -12,10 +12,10 @@ from time import monotonic
 import diskcache
 import pytest
 
-from modelgauge.cache import store
-from modelgauge.cache.base import CacheCheck
+from modelgauge.cache import responses
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import CacheCheck, ResponseCache
 from modelgauge.errors import CacheError
 
 ENTRIES = [Entry(KeyMaker("sut", {"uid": "x"}).key(str(number)), f'"answer {number}"') for number in range(3)]
@@ -34,13 +34,13 @@ class Payload:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A cache with entries, closed."""
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     cache.put_many(ENTRIES)
     closed(cache)
     return tmp_path / "cache"
 
 
-def closed(cache: DiskCache) -> None:
+def closed(cache: ResponseCache) -> None:
     cache.close()
     cache.leave()
 
@@ -51,7 +51,7 @@ def execute(folder: Path, statement: str, *values: object) -> None:
 
 
 def answers(folder: Path) -> list[str | None]:
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     try:
         return [cache.get(entry.key.digest) for entry in ENTRIES]
     finally:
@@ -97,7 +97,7 @@ def test_a_file_named_in_a_row_is_not_removed_when_the_row_is_written_anew(folde
     other = tmp_path / "other"
     other.write_text("mine", encoding="utf-8")
     execute(folder, "UPDATE Cache SET filename = ?", str(other))
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     cache.put_many(ENTRIES)
     cache.clear()
     closed(cache)
@@ -107,7 +107,7 @@ def test_a_file_named_in_a_row_is_not_removed_when_the_row_is_written_anew(folde
 def test_a_pickled_key_is_not_loaded(folder, tmp_path):
     payload = pickle.dumps(Payload(tmp_path / "ran"))
     execute(folder, "INSERT INTO Cache (key, raw, mode, value) VALUES (?, 0, 1, 'x')", payload)
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     assert len(list(cache.entries())) == len(ENTRIES)
     assert len(cache) >= len(ENTRIES)
     closed(cache)
@@ -128,7 +128,7 @@ def test_a_changed_row_is_not_served_and_can_be_written_anew(folder, column, val
     else:
         execute(folder, f"UPDATE Cache SET {column} = ? WHERE key = ?", value, digest)
     assert answers(folder) == [None, *(entry.response for entry in ENTRIES[1:])]
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     cache.put_many(ENTRIES[:1])
     closed(cache)
     assert answers(folder) == [entry.response for entry in ENTRIES]
@@ -165,7 +165,7 @@ def test_the_value_of_another_row_is_not_served(folder):
 def test_unknown_settings_are_refused(folder, key, value):
     execute(folder, "INSERT OR REPLACE INTO Settings VALUES (?, ?)", key, value)
     with pytest.raises(CacheError, match="setting"):
-        DiskCache(folder)
+        ResponseCache(FolderBackend(folder))
 
 
 AFTER = "AFTER INSERT ON Cache BEGIN INSERT INTO Settings"
@@ -191,7 +191,7 @@ def test_only_the_tables_indexes_and_triggers_of_diskcache_are_accepted(folder, 
     for statement in statements:
         execute(folder, statement)
     with pytest.raises(CacheError, match=f"{told}, which modelgauge did not write"):
-        DiskCache(folder)
+        ResponseCache(FolderBackend(folder))
 
 
 @pytest.mark.parametrize("value", ["zeroblob(70000000)", "CAST(zeroblob(70000000) AS TEXT)"])
@@ -200,7 +200,7 @@ def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
     assert answers(folder) == [entry.response if at != 1 else None for at, entry in enumerate(ENTRIES)]
     execute(folder, f"UPDATE Cache SET value = {value} WHERE rowid = 3")
     tracemalloc.start()
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     assert [entry.response for entry in cache.entries()] == ['"answer 0"']
     assert cache.verify() == CacheCheck(sound=1, damaged=1, structure="ok")
     closed(cache)
@@ -213,19 +213,19 @@ def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
 def test_huge_values_are_taken_out_quickly_and_their_room_is_given_back(folder):
     for entry in ENTRIES:
         execute(folder, "UPDATE Cache SET value = zeroblob(70000000) WHERE key = ?", entry.key.digest)
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     began = monotonic()
     assert [cache.get(entry.key.digest) for entry in ENTRIES] == [None] * 3
     assert monotonic() - began < 1.5
     closed(cache)
-    closed(DiskCache(folder))
+    closed(ResponseCache(FolderBackend(folder)))
     assert (folder / "cache.db").stat().st_size < 100_000
 
 
 def test_a_response_that_is_too_large_to_be_read_is_not_stored(folder, monkeypatch, caplog):
-    monkeypatch.setattr(store, "LARGEST", 1000)
+    monkeypatch.setattr(responses, "LARGEST", 1000)
     large = Entry(ENTRIES[0].key, f'"{"é" * 500}"')
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     cache.put_many([large, *ENTRIES[1:]])
     assert cache.get(large.key.digest) == ENTRIES[0].response
     assert "is not kept in the cache" in caplog.text
@@ -238,23 +238,23 @@ def test_a_link_or_a_pipe_in_the_folder_is_refused_at_once(folder, tmp_path, nam
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(tmp_path)
     with pytest.raises(CacheError, match=f"link to another file.*{name}"):
-        DiskCache(folder)
+        ResponseCache(FolderBackend(folder))
     (folder / name).unlink()
     os.mkfifo(folder / name)
     with pytest.raises(CacheError, match=f"not a regular file.*{name}"):
-        DiskCache(folder)
+        ResponseCache(FolderBackend(folder))
 
 
 def test_the_cache_of_another_program_is_refused(tmp_path):
     with diskcache.Cache(str(tmp_path / "cache")) as other:
         other["key"] = Payload(tmp_path / "ran")
     with pytest.raises(CacheError, match="did not write"):
-        DiskCache(tmp_path / "cache")
+        ResponseCache(FolderBackend(tmp_path / "cache"))
     assert not (tmp_path / "ran").exists()
 
 
 def test_nothing_of_a_group_is_stored_where_a_part_of_it_cannot_be(folder):
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     cache.clear()
     execute(
         folder,
@@ -273,16 +273,16 @@ def test_nothing_of_a_group_is_stored_where_a_part_of_it_cannot_be(folder):
 def test_a_folder_that_is_a_file_is_explained(tmp_path):
     (tmp_path / "cache").write_text("x", encoding="utf-8")
     with pytest.raises(CacheError, match="cannot be opened"):
-        DiskCache(tmp_path / "cache")
+        ResponseCache(FolderBackend(tmp_path / "cache"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="$NAME is a variable on POSIX")
 def test_a_folder_is_the_one_that_was_named(tmp_path, monkeypatch):
     monkeypatch.setenv("MG_ELSEWHERE", "elsewhere")
     with pytest.raises(CacheError, match="variable in its name"):  # diskcache would resolve it
-        DiskCache(tmp_path / "$MG_ELSEWHERE" / "cache")
+        ResponseCache(FolderBackend(tmp_path / "$MG_ELSEWHERE" / "cache"))
     home = tmp_path / "$NOT_SET" / "~" / "cache"
-    cache = DiskCache(home)
+    cache = ResponseCache(FolderBackend(home))
     cache.put_many(ENTRIES)
     closed(cache)
     assert (home / "cache.db").exists()
@@ -293,7 +293,7 @@ def test_a_cache_that_is_refused_leaves_no_thread_behind(folder):
     execute(folder, "INSERT INTO Settings VALUES ('unknown', 1)")
     before = set(threading.enumerate())
     with pytest.raises(CacheError):
-        DiskCache(folder)
+        ResponseCache(FolderBackend(folder))
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=10)
         assert not thread.is_alive()
@@ -303,7 +303,7 @@ def test_verify_finds_what_is_damaged(folder):
     execute(
         folder, "UPDATE Cache SET value = CAST(x'ff' AS TEXT) || value WHERE key = ?", ENTRIES[0].key.digest
     )
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     assert (cache.verify().sound, cache.verify().damaged) == (
         2,
         0,

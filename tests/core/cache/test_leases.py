@@ -9,8 +9,9 @@ import threading
 import pytest
 
 from modelgauge.cache import leases
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.leases import Leases
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.errors import CacheError
 
 
@@ -103,8 +104,23 @@ def test_the_lock_is_not_waited_for_without_end(joined, tmp_path, monkeypatch):
         holder.exclusive(),
         pytest.raises(CacheError, match=r"another process has been writing it for 0\.05 s"),
     ):
-        DiskCache(tmp_path)
+        ResponseCache(FolderBackend(tmp_path))
     assert joined().take(["a"]) == {}
+
+
+def test_lease_that_cannot_be_written_is_error_of_disk(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left")
+
+    cache = ResponseCache(FolderBackend(tmp_path))
+    monkeypatch.setattr(Leases, "take", fail)
+    with pytest.raises(
+        CacheError, match=r"leases of the cache failed: .*No space left.* Free the disk"
+    ) as raised:
+        cache.take(["a" * 64])
+    assert "modelgauge resume" in raised.value.fix
+    cache.close()
+    cache.leave()
 
 
 def test_a_lock_that_comes_free_is_taken(joined, tmp_path):

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 
@@ -16,7 +17,7 @@ def modes(folder):
 
 
 def use(folder):
-    cache = DiskCache(folder)
+    cache = ResponseCache(FolderBackend(folder))
     cache.put_many([Entry(KeyMaker("sut", "x").key("request"), '"answer"')])
     made = modes(folder)
     cache.close()

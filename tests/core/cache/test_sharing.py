@@ -4,16 +4,18 @@ import threading
 
 import children
 
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 
 WRITER = """
 import sys
 from pathlib import Path
 from modelgauge.cache.keys import Entry, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 
-cache = DiskCache(Path(sys.argv[1]))
+cache = ResponseCache(FolderBackend(Path(sys.argv[1])))
 maker = KeyMaker("sut", {})
 for group in range(10):
     cache.put_many([Entry(maker.key(f"{sys.argv[2]} {group} {n}"), f'"{n}"') for n in range(5)])
@@ -24,7 +26,7 @@ cache.leave()
 
 def test_processes_write_and_read_one_cache(tmp_path):
     writers = [children.start("-c", WRITER, tmp_path / "cache", name) for name in ("one", "two")]
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     maker = KeyMaker("sut", {})
     cache.put_many([Entry(maker.key("own"), '"own"')])
     assert [children.finish(writer).stderr for writer in writers] == ["", ""]
@@ -37,7 +39,7 @@ def test_processes_write_and_read_one_cache(tmp_path):
 
 
 def test_threads_have_their_own_connections(tmp_path):
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     maker = KeyMaker("sut", {})
     found: list[str | None] = []
 
@@ -57,12 +59,12 @@ def test_threads_have_their_own_connections(tmp_path):
 
 
 def test_rows_are_found_by_their_keys_however_many_others_there_are(tmp_path):
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     statements: list[str] = []
-    cache._store._con.set_trace_callback(statements.append)
+    cache.backend.database._store._con.set_trace_callback(statements.append)
     cache.get_many(["a" * 64, "b" * 64])
     [select] = [statement for statement in statements if statement.startswith("SELECT rowid")]
-    plan = cache._store._con.execute(f"EXPLAIN QUERY PLAN {select}").fetchall()
+    plan = cache.backend.database._store._con.execute(f"EXPLAIN QUERY PLAN {select}").fetchall()
     assert [row[3] for row in plan] == ["SEARCH Cache USING INDEX Cache_key_raw (key=? AND raw=?)"]
     cache.close()
     cache.leave()

@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.entry_points import PluginEntryPoint
 from modelgauge.plugins import discovery
 
@@ -415,7 +416,7 @@ def test_a_cache_that_is_a_file(run, here, command):
 def test_a_cache_in_a_read_only_folder_is_read_without_writing(run, ran, here, monkeypatch, in_use):
     folder = here / "run_data" / "cache"
     (folder / "write.lock").unlink()  # which is made again by whoever opens the cache to write
-    other = DiskCache(folder) if in_use else None
+    other = ResponseCache(FolderBackend(folder)) if in_use else None
     before = {path.name for path in folder.iterdir()}
     monkeypatch.setattr("modelgauge.cache.opening.os.access", lambda path, mode: False)
     facts = run("cache", "stats", "--json").json

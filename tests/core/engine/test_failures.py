@@ -23,7 +23,7 @@ from modelgauge import (
     TextPrompt,
     load_record,
 )
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.secrets import SecretStore
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.run_files.folder import RunFolder, refused
@@ -518,14 +518,14 @@ def test_keyboard_interrupt_without_ctrl_c_fails_its_item_and_with_it_ends_the_r
 
 
 def test_a_cache_that_cannot_be_closed_does_not_keep_the_run(make_test, make_sut, run, monkeypatch, caplog):
-    close = DiskCache.close
+    close = ResponseCache.close
 
     def failing(cache):
         close(cache)
         if threading.current_thread().name in ("modelgauge-writer", "modelgauge-reader"):
             raise RuntimeError("cannot be closed")
 
-    monkeypatch.setattr(DiskCache, "close", failing)
+    monkeypatch.setattr(ResponseCache, "close", failing)
     record = run(make_test(3, measure=lambda item: {"x": 1}), make_sut())
     assert (record.counts.scored, record.failure) == (3, None)
     assert "could not close what it used" in caplog.text

@@ -17,8 +17,9 @@ from modelgauge import (
     resume,
     run_test,
 )
+from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.keys import Entry, KeyMaker
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.errors import RecordError, RunStoppedError
 
 KEY = "sk-live-0123456789abcdef"
@@ -260,7 +261,7 @@ def test_equal_calls_that_are_not_kept_are_one_while_under_way(tmp_path):
 )
 def test_what_an_earlier_version_took_a_secret_out_of_is_never_read(tmp_path, request_, response):
     sut = Answering("sut", AcmeKey(PIN))
-    cache = DiskCache(tmp_path / "cache")
+    cache = ResponseCache(FolderBackend(tmp_path / "cache"))
     cache.put_many([Entry(KeyMaker("sut", sut.identity()).key(request_), response)])
     cache.close()
     cache.leave()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from modelgauge import PromptWithContext, SUTOptions, TestItem, load_record, rescore, resume
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.data.item_records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError
@@ -38,7 +39,7 @@ def test_a_line_holds_each_prompt_once_and_the_keys_of_its_calls(journal, run_fo
     [line] = lines(folder)
     assert [one["prompt_index"] for one in line["interactions"]] == [0, 1]
     assert not any("prompt" in one for one in line["interactions"])
-    cache = DiskCache(run_folder / "cache")
+    cache = ResponseCache(FolderBackend(run_folder / "cache"))
     for one in line["interactions"]:
         [completion], [keys] = one["response"]["completions"], one["annotation_keys"]
         assert json.loads(cache.get(one["key"])) == completion["completion"]["text"]
@@ -73,7 +74,7 @@ def test_a_line_has_the_keys_of_further_completions_and_of_what_judges_were_answ
     record = run(test, one_a_call, sut_options=SUTOptions(num_completions=2))
     [line] = lines(run_folder / "runs" / record.run_id)
     [one] = line["interactions"]
-    cache = DiskCache(run_folder / "cache")
+    cache = ResponseCache(FolderBackend(run_folder / "cache"))
     kept = cache.get_many([one["key"], *one["other_keys"]])
     assert {*kept.values()} == {'"answer 1"', '"answer 2"', '"sound"'}
     assert len(cache) == len(one["other_keys"]) + 1

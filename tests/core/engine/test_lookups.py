@@ -8,7 +8,8 @@ from functools import partial
 
 import pytest
 
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.engine.calls import lookups as engine_lookups
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.errors import CacheError, CallTimeoutError, RunStoppedError
@@ -22,17 +23,17 @@ def test_who_waits_for_another_process_says_so_once_and_goes_on_when_it_gives_up
 
     async def main(thread):
         in_thread = partial(asyncio.get_running_loop().run_in_executor, thread)
-        cache = await in_thread(DiskCache, tmp_path)
-        other = await in_thread(DiskCache, tmp_path)  # as another process has it
+        cache = await in_thread(lambda: ResponseCache(FolderBackend(tmp_path)))
+        other = await in_thread(lambda: ResponseCache(FolderBackend(tmp_path)))  # as another process has it
         lookups = Lookups(cache, 60)
-        await in_thread(other.leases.take, ["a", "b"])
+        await in_thread(other.take, ["a", "b"])
         waiting = [asyncio.create_task(lookups.get(key)) for key in ("a", "b")]
         async with asyncio.timeout(60):
             while "which shares the cache" not in caplog.text:  # noqa: ASYNC110  a log sets no event
                 await asyncio.sleep(0.001)
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in waiting)
-        await in_thread(other.leases.give_back, ["a", "b"])
+        await in_thread(other.give_back, ["a", "b"])
         assert await asyncio.gather(*waiting) == [None, None]
         await lookups.close()
         for one in (cache, other):
@@ -152,10 +153,7 @@ def test_who_waits_longer_than_a_call_may_take_is_told_of_whom(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (
-            OSError(28, "No space left"),
-            ["The leases of the cache failed: [Errno 28] No space left.", "Free the disk"],
-        ),
+        (RuntimeError("never seen"), ["The cache failed: never seen.", "modelgauge resume"]),
         (CacheError("It is broken.", fix="Mend it."), ["It is broken.", "Mend it."]),
     ],
 )

@@ -19,7 +19,8 @@ from modelgauge import (
     TextPrompt,
     Usage,
 )
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.folder import FolderBackend
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.config.settings import load_settings
 from modelgauge.errors import DefinitionError, SingleCompletionError
 from modelgauge.plugins.discovery import Plugins
@@ -138,8 +139,8 @@ def test_what_was_found_out_is_not_found_out_again(make_test, run):
 
 def test_runs_that_find_it_out_at_once_pay_each_completion_once(make_test, run, monkeypatch):
     """As two processes do, on a slow disk: each run has leases of its own."""
-    sut, start, put = OneACall(), Barrier(2), DiskCache.put_many
-    monkeypatch.setattr(DiskCache, "put_many", lambda cache, entries: (sleep(0.3), put(cache, entries)))
+    sut, start, put = OneACall(), Barrier(2), ResponseCache.put_many
+    monkeypatch.setattr(ResponseCache, "put_many", lambda cache, entries: (sleep(0.3), put(cache, entries)))
 
     def measured(items):
         start.wait(60)
@@ -241,7 +242,7 @@ def test_another_word_for_completions_is_refused(make_test, run):
 
 def test_what_was_found_out_is_kept_no_later_than_the_answer_that_showed_it(make_test, run, run_folder):
     run(asking(make_test, 1), OneACall())
-    cache = DiskCache(run_folder / "cache")
+    cache = ResponseCache(FolderBackend(run_folder / "cache"))
     roles = [json.loads(entry.key.parts)[1] for entry in cache.entries()]
     cache.close()
     cache.leave()

@@ -5,7 +5,8 @@ import sqlite3
 
 import pytest
 
-from modelgauge.cache import store
+from modelgauge.cache import folder
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.errors import CacheError
 from modelgauge.files.causes import advice_for
 
@@ -39,7 +40,7 @@ def test_cache_error_without_permission_does_not_advise_freeing_space(tmp_path, 
     def deny(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(store, "check_files", deny)
+    monkeypatch.setattr(folder, "check_files", deny)
     with pytest.raises(CacheError, match="Correct the permissions") as refused:
-        store.DiskCache(tmp_path / "cache")
+        ResponseCache(folder.FolderBackend(tmp_path / "cache"))
     assert "Free the disk" not in str(refused.value)

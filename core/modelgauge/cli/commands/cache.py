@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,9 +26,8 @@ from modelgauge.wording.phrases import counted, in_common
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modelgauge.cache.base import ResponseCache
     from modelgauge.cache.explaining import Explanation, KeyDifference
-    from modelgauge.cache.folder import CacheFolder
+    from modelgauge.cache.responses import ResponseCache
     from modelgauge.cli.app import App
 
 _MOST_OF_A_VALUE = 60
@@ -54,21 +54,19 @@ def stats(app: App, /) -> None:
     Example:
       modelgauge cache stats
     """
-    from modelgauge.cache.opening import readable_cache
+    from modelgauge.cache.backend import CacheStats
+    from modelgauge.cache.opening import existing_cache
 
-    with readable_cache(app.settings.cache, app.settings.data_dir) as opened:
-        entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
-        shared = opened is not None and opened.shared
-        quarantined = 0 if opened is None else opened.quarantined()
+    with existing_cache(app.settings.cache, app.settings.data_dir) as opened:
+        found = CacheStats(0, 0, 0, shared=False) if opened is None else opened.stats()
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
-    facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
-    text = f"{counted(entries, 'response')}, {size(volume)}, in {place}"
-    if quarantined:
-        text += f"\n{counted(quarantined, 'damaged entry', 'damaged entries')} in {quarantine}"
-    if shared:
+    text = f"{counted(found.entries, 'response')}, {size(found.bytes)}, in {place}"
+    if found.quarantined:
+        text += f"\n{counted(found.quarantined, 'damaged entry', 'damaged entries')} in {quarantine}"
+    if found.shared:
         text += "\nAnother process is using it."
-    app.show_answer({"path": place, **facts}, _no_cache_yet(place) if opened is None else text)
+    app.show_answer({"path": place, **asdict(found)}, _no_cache_yet(place) if opened is None else text)
 
 
 @cache.command("verify")
@@ -85,10 +83,10 @@ def verify(app: App, /) -> None:
     Example:
       modelgauge cache verify
     """
-    from modelgauge.cache.base import CacheCheck
-    from modelgauge.cache.opening import readable_cache
+    from modelgauge.cache.opening import existing_cache
+    from modelgauge.cache.responses import CacheCheck
 
-    with readable_cache(app.settings.cache, app.settings.data_dir) as opened:
+    with existing_cache(app.settings.cache, app.settings.data_dir) as opened:
         found = CacheCheck(sound=0, damaged=0) if opened is None else opened.verify()
         broken = opened is not None and bool(opened.damaged)
         place = _place(app, opened)
@@ -131,8 +129,8 @@ def clear(app: App, /, *, yes: bool) -> None:
     with existing_cache(app.settings.cache, app.settings.data_dir) as opened:
         place = _place(app, opened)
         if opened is not None:
-            if len(opened) and not yes:
-                confirm(f"Remove {counted(len(opened), 'response')} from {place}?")
+            if (entries := len(opened)) and not yes:
+                confirm(f"Remove {counted(entries, 'response')} from {place}?")
             removed = opened.clear()
     removal = f"Removed {counted(removed, 'response')} from {place}."
     app.show_answer({"path": place, "removed": removed}, removal)
@@ -209,7 +207,7 @@ def _no_cache_yet(place: str) -> str:
     return f"There is no cache yet in {place}: the first run that uses it creates it."
 
 
-def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
+def _place(app: App, opened: ResponseCache | None) -> str:
     """Where a cache is, for messages: as the user named it, without a password."""
     named = app.settings.cache
     return (

@@ -7,10 +7,9 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
-from modelgauge.files.causes import advice_for
 
 _PAUSE = 0.1
 _LONG = 5.0
@@ -139,9 +138,6 @@ def _stop_error(error: Exception) -> RunStoppedError:
     if isinstance(error, ModelGaugeError):
         stopped = RunStoppedError(error.problem, fix=error.fix)
     else:
-        stopped = RunStoppedError(
-            f"The leases of the cache failed: {error}.",
-            fix=f"{advice_for(error)}, then run `modelgauge resume`.",
-        )
+        stopped = RunStoppedError(f"The cache failed: {error}.", fix="Run `modelgauge resume`.")
     stopped.__cause__ = error
     return stopped

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry
+from modelgauge.cache.responses import ResponseCache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import ModelGaugeError, RunStoppedError
