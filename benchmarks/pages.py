@@ -17,9 +17,9 @@ from pathlib import Path
 
 from common import RUNS, header, scratch
 
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.recorded_run import recorded_run
 
 ITEMS = 10_000
@@ -86,7 +86,7 @@ def measured(work: str, path: Path) -> None:
                 json.loads(one)
     else:
         run = recorded_run(RunFolder(path))
-        render([run], Style())
+        as_text(runs_document([run]), Style())
         if work == "page":
             run_page = import_module("modelgauge.reports.pages.run_page")
             with run_page.writing(path / "report.html") as write:

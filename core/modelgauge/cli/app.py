@@ -14,16 +14,17 @@ import click
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.reports.layout import Style, columns, holds_unicode
+from modelgauge.documents.terminal import Style, as_list, as_text, holds_unicode
 from modelgauge.wording.visible import visible, visible_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
 
     from pydantic import BaseModel
 
     from modelgauge.api import Runner
+    from modelgauge.documents.document import Block, TableColumn
     from modelgauge.engine.planning import Plan
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.runs.recorded_run import RecordedRun
@@ -171,14 +172,16 @@ class App:
         else:
             self.show(text)
 
-    def show_result(
-        self, found: Result, render: Callable[[Result, Style, Callable[[str], str]], str]
-    ) -> None:
-        """Print what was computed: its JSON with `--json`, else the text that a function makes of it."""
+    def show_result(self, found: Result, document_of: Callable[[Result], Iterable[Block]]) -> None:
+        """Print what was computed: its JSON with `--json`, else the document that a function makes of it."""
         if self.as_json:
             self.show_json(found.model_dump(mode="json"))
         else:
-            click.echo(render(found, Style.of(sys.stdout), self.redact), color=True)
+            self.show_document(document_of(found))
+
+    def show_document(self, document: Iterable[Block]) -> None:
+        """Print a document to stdout, as wide as the terminal."""
+        click.echo(as_text(document, Style.of(sys.stdout), self.redact), color=True)
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
         """Print redacted JSON text to stdout: all of it, or nothing if a piece fails. It may be larger than memory."""
@@ -198,27 +201,14 @@ class App:
         shown = visible_json if holds_unicode(self.stdout or sys.stdout) else _ascii_json
         click.echo(shown(text), nl=False, file=self.stdout)
 
-    def show_table(
-        self,
-        rows: Iterable[Sequence[str]],
-        head: Sequence[str] = (),
-        *,
-        folds: Mapping[str, int] | None = None,
-        optional: Collection[str] = (),
-        empty: str = "",
-    ) -> None:
-        """Print aligned columns to stdout, as wide as the terminal; see `columns`.
+    def show_list(self, *columns: TableColumn, empty: str = "") -> None:
+        """Print columns to stdout, as wide as the terminal.
 
         Args:
-            rows: of equal length.
-            head: the names of the columns.
-            folds: the columns of text, and how wide each is at least.
-            optional: the columns that are left out where there is no room.
+            columns: of equal length.
             empty: the text where there are no rows.
         """
-        shown = [[self.redact(cell) for cell in row] for row in rows]
-        width = Style.of(sys.stdout).width
-        table = columns(shown, head, width=width, folds=folds or {}, optional=optional)
+        table = as_list(columns, Style.of(sys.stdout), self.redact)
         click.echo(table or visible(self.redact(empty)))
 
     def show_report(
@@ -237,20 +227,23 @@ class App:
             details: whether the report of each of several runs follows their table.
             differences: what differs between SUTs, in words.
         """
-        from modelgauge.reports.runs_report import render
+        from modelgauge.reports.runs_report import runs_document
 
-        style = Style.of(sys.stdout, most_rows=None if shown_by == "show" else 20)
-        text = render(runs, style, self.redact, shown_by=shown_by, details=details, differences=differences)
-        click.echo(text, color=True)
+        most_rows = None if shown_by == "show" else 20
+        self.show_document(
+            runs_document(
+                runs, shown_by=shown_by, details=details, differences=differences, most_rows=most_rows
+            )
+        )
 
     def show_plans(self, plans: Sequence[Plan], *, more: Mapping[str, Any] | None = None) -> None:
         """Print what runs would take; `more` is part of the JSON."""
         if self.as_json:
             self.show_json({"plans": [plan.model_dump(mode="json") for plan in plans], **(more or {})})
             return
-        from modelgauge.reports.plans import render_plans
+        from modelgauge.reports.plans import plans_document
 
-        click.echo(render_plans(plans, Style.of(sys.stdout), self.redact), color=True)
+        self.show_document(plans_document(plans))
 
 
 def _ascii_json(text: str) -> str:

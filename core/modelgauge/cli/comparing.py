@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ import click
 from modelgauge.cli.command_options import ALLOWANCE, declared_options, together
 from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError
 from modelgauge.files.regular import is_file
-from modelgauge.reports.layout import Style, one_line
+from modelgauge.wording.phrases import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -119,13 +121,12 @@ def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_co
         next_command: what shows more.
     """
     from modelgauge.reports.comparisons.exports import without_commands
-    from modelgauge.reports.comparisons.flips import render_flips
-    from modelgauge.reports.comparisons.report import render
+    from modelgauge.reports.comparisons.flips import flips_document
+    from modelgauge.reports.comparisons.report import comparison_document
 
-    style = Style.of(sys.stdout)
-    text = render(comparison, style, app.redact, next_command=next_command)
-    if flips:
-        text += f"\n\n{render_flips(comparison.iter_flips(flips), comparison, style, app.redact)}"
+    flipped = flips_document(comparison.iter_flips(flips), comparison.baseline.label) if flips else ()
+    document = chain(comparison_document(comparison, next_command=next_command), flipped)
+    text = as_text(document, Style.of(sys.stdout), app.redact)
     in_actions = os.environ.get("GITHUB_ACTIONS") == "true"  # whose log obeys lines that begin with `::`
     click.echo(without_commands(text) if in_actions else text, color=True)
 
@@ -136,11 +137,13 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
     Raises:
         InputFileError: the file of the page cannot be written.
     """
-    from modelgauge.reports.comparisons.exports import annotations, markdown, without_commands
+    from modelgauge.documents.markdown import as_markdown
+    from modelgauge.reports.comparisons.exports import annotations, without_commands
+    from modelgauge.reports.comparisons.summary import summary_document
 
     for line in annotations(outcomes, app.redact):
         click.echo(line)
-    summary = markdown(comparison, outcomes, app.redact)
+    summary = as_markdown(summary_document(comparison, outcomes), app.redact)
     click.echo(without_commands(summary))
     page = os.environ.get(_SUMMARY)
     if not page:

@@ -11,7 +11,7 @@ from modelgauge.cli.app import COMPLETION
 from modelgauge.cli.command_options import plugin_option, program_options
 from modelgauge.cli.program import Lazy, Program
 from modelgauge.config.entry_points import DISTRIBUTION
-from modelgauge.reports.layout import WIDEST
+from modelgauge.documents.terminal import WIDEST
 
 COMMANDS = {
     name: Lazy(f"modelgauge.cli.commands.{target}", about, section)

@@ -170,12 +170,12 @@ def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
 _EXACT = "exact, no interval"  # all items were measured that it is about
 
 
-def value_text(value: Any, plus_minus: str = "±") -> str:
+def value_text(value: Any) -> str:
     """Return a result as text, with its standard error if that is known; empty for None."""
     if isinstance(value, Estimate):
         if not value.stderr:  # an error of 0 says that it is not known, or that there is none
             return figure(value.value, uncertainty(value))
-        return f"{figure(value.value, value.stderr)} {plus_minus} {figure(value.stderr, value.stderr)}"
+        return f"{figure(value.value, value.stderr)} ± {figure(value.stderr, value.stderr)}"
     return "" if value is None else figure(value)
 
 

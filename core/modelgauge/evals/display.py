@@ -5,19 +5,20 @@ The statistics of a run are the report's: `modelgauge show`.
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from modelgauge.data.estimates import figure_beside
 from modelgauge.data.records import DatasetReference
+from modelgauge.documents.document import Block, Fact, FactList, Heading, Sentences, TableBlock, TableColumn
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.evals.session_options import Display
-from modelgauge.reports.layout import Page, Style, ends_of, one_line
 from modelgauge.wording.figures import limit
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, ends_of, one_line
 from modelgauge.wording.visible import visible
 
 _MOST_CASES = 50
@@ -105,29 +106,26 @@ def rendered(
     """
     wanted = {"all": (True, False), "failing": (False,), "passing": (True,)}[display]
     listed = [result for result in results if result.success in wanted]
-    page = Page(Style.of(sys.stdout), str)
+    blocks: list[Block] = []
     if len(listed) > _MOST_CASES:
         listed.sort(key=lambda result: result.success)
     if listed:
-        _add_table(listed[:_MOST_CASES], page)
+        blocks.append(_table(listed[:_MOST_CASES]))
     passed = sum(result.success for result in results)
     if len(listed) > _MOST_CASES:
         show = RunFolder(folder).command("show")
-        more = f"{len(listed) - _MOST_CASES:,} more:"
-        page.add_line(more, f"{show} --items", indent=len(more))
+        more = [Fact(f"{len(listed) - _MOST_CASES:,} more:", f"{show} --items", is_whole=True)]
         if passed < len(results):
-            page.add_line("failed:", f"{show} --failures", indent=len(more))
-        page.add_gap()
+            more.append(Fact("failed:", f"{show} --failures", is_whole=True))
+        blocks.append(FactList(more))
     of_cases = counted(len(results) if cases is None else cases, "test case")
     repeats = "" if cases in (None, len(results)) else f"{len(results):,} repeats of "
     free = sum(result.has_no_verdict for result in results)
     without = f", {free:,} without a threshold" if free else ""
-    page.add(f"{passed:,} of {repeats}{of_cases} passed{without}.", "bold")
-    if dataset is not None:
-        page.add(f"Data set: {dataset}")
-    for note in notes:
-        page.add(f"Note: {note}")
-    return f"{page.rendered()}\n{place_of('Run', folder)}"
+    blocks.append(Heading(f"{passed:,} of {repeats}{of_cases} passed{without}."))
+    of = [] if dataset is None else [f"Data set: {dataset}"]
+    blocks.append(Sentences([*of, *(f"Note: {note}" for note in notes)]))
+    return f"{as_text(blocks, Style.of(sys.stdout))}\n{place_of('Run', folder)}"
 
 
 def place_of(what: str, path: Path) -> str:
@@ -141,32 +139,38 @@ def place_of(what: str, path: Path) -> str:
     return f"{what}: {visible(str(path.relative_to(here) if path.is_relative_to(here) else path))}"
 
 
-def _add_table(results: Sequence[Shown], page: Page) -> None:
-    rows: list[tuple[str, ...]] = []
-    for result in results:
-        if result.error is not None:
-            rows.append((result.title, "", "none", "", "failed", ends_of(result.error, _LONGEST_ERROR)))
-        elif not result.metrics_data:  # its process ended before it could say more
-            rows.append((result.title, "", "", "", "passed", ""))
-        for place, metric in enumerate(result.metrics_data):
-            title = "" if place else result.title  # in the first of its lines
-            rows.append((title, *_cells(metric, page.style)))
-    head = ("Test case", "Metric", "score", "threshold", "", "Reason")
-    page.add_table(
-        rows, head, folds={"Test case": 12, "Metric": 12, "Reason": _REASON}, right={"score", "threshold"}
+def _table(results: Sequence[Shown]) -> TableBlock:
+    rows = [row for result in results for row in _rows(result)]
+    titles, names, scores, limits, outcomes, reasons = zip(*rows, strict=True)
+    return TableBlock(
+        [
+            TableColumn("Test case", titles, fold=12),
+            TableColumn("Metric", names, fold=12),
+            TableColumn("score", scores, right=True),
+            TableColumn("threshold", limits, right=True),
+            TableColumn("", outcomes),
+            TableColumn("Reason", reasons, fold=_REASON),
+        ]
     )
 
 
-def _cells(metric: MetricData, style: Style) -> tuple[str, ...]:
-    return (
-        metric.name if metric.component is None else f"{metric.component}: {metric.name}",
-        "none" if metric.score is None else figure_beside(metric.score, metric.threshold),
-        limit(metric.threshold, higher_is_better=metric.higher_is_better, symbols=style.symbols),
-        {True: "passed", False: "failed", None: ""}[metric.success],
-        ends_of(metric.error, _LONGEST_ERROR)
-        if metric.error
-        else one_line(metric.reason or "", _LONGEST_REASON),
-    )
+def _rows(result: Shown) -> Iterator[tuple[str, ...]]:
+    """A row for each metric, the first with the title of the case."""
+    if result.error is not None:
+        yield result.title, "", "none", "", "failed", ends_of(result.error, _LONGEST_ERROR)
+    elif not result.metrics_data:  # its process ended before it could say more
+        yield result.title, "", "", "", "passed", ""
+    for place, metric in enumerate(result.metrics_data):
+        yield (
+            "" if place else result.title,
+            metric.name if metric.component is None else f"{metric.component}: {metric.name}",
+            "none" if metric.score is None else figure_beside(metric.score, metric.threshold),
+            limit(metric.threshold, higher_is_better=metric.higher_is_better),
+            {True: "passed", False: "failed", None: ""}[metric.success],
+            ends_of(metric.error, _LONGEST_ERROR)
+            if metric.error
+            else one_line(metric.reason or "", _LONGEST_REASON),
+        )
 
 
 # --- titles of a session of pytest -------------------------------------------------------------------

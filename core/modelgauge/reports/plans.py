@@ -1,53 +1,56 @@
 """The table of `run-test --dry-run`: what each pair would take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
-from modelgauge.data.results import CallCounts
+from modelgauge.documents.document import Block, Sentences, TableBlock, TableColumn
 from modelgauge.engine.planning import Plan
-from modelgauge.reports.layout import Page, Style, one_line
 from modelgauge.wording.figures import dollars
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, one_line
 
 _MOST_OF_A_REASON = 500
 _NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."
 
 
-def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], str] = str) -> str:
-    """What runs would take: a row for each pair, and the sum.
+def plans_document(plans: Sequence[Plan]) -> Iterator[Block]:
+    """Return what runs would take: a row for each pair, and the sum.
 
     Args:
         plans: at least one.
-        style: of the terminal.
-        redact: takes secrets out of a text.
-
-    Returns:
-        Lines without white space at their ends.
     """
-    page = Page(style, redact)
-    judged = any(plan.annotator_calls.paid or plan.annotator_calls.cached for plan in plans)
-    priced = any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans)
-    counts = ["items", "SUT calls", "cached", *(["annotator calls", "cached"] if judged else [])]
-    head = ["Test", "SUT", *counts, *(["cost"] if priced else [])]
-    rows = []
-    for plan in plans:
-        row = [plan.test_uid, plan.sut_label or plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
-        row += _cells(plan.annotator_calls) if judged else []
-        rows.append([*row, *([dollars(plan.cost_usd)] if priced else [])])
-    page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
-    page.add(sum_of_plans(plans))
+    yield _table(plans)
+    yield Sentences([sum_of_plans(plans), *_failing(plans), _NOTE])
+
+
+def _table(plans: Sequence[Plan]) -> TableBlock:
+    sut, annotators = [plan.sut_calls for plan in plans], [plan.annotator_calls for plan in plans]
+    numbers = [
+        TableColumn("items", [f"{plan.items:,}" for plan in plans], right=True),
+        TableColumn("SUT calls", [f"{calls.paid:,}" for calls in sut], right=True),
+        TableColumn("cached", [f"{calls.cached:,}" for calls in sut], right=True),
+    ]
+    if any(calls.paid or calls.cached for calls in annotators):
+        numbers.append(
+            TableColumn("annotator calls", [f"{calls.paid:,}" for calls in annotators], right=True)
+        )
+        numbers.append(TableColumn("cached", [f"{calls.cached:,}" for calls in annotators], right=True))
+    if any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans):
+        numbers.append(TableColumn("cost", [dollars(plan.cost_usd) for plan in plans], right=True))
+    return TableBlock(
+        [
+            TableColumn("Test", [plan.test_uid for plan in plans], fold=8),
+            TableColumn("SUT", [plan.sut_label or plan.sut_uid for plan in plans], fold=8),
+            *numbers,
+        ]
+    )
+
+
+def _failing(plans: Sequence[Plan]) -> Iterator[str]:
+    """Name the items that will fail, and why."""
     for plan in plans:
         if plan.failing:
-            page.add(
-                f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_label or plan.sut_uid} will fail:"
-            )
-            for reason in plan.reasons:
-                page.add(f"  {one_line(reason, _MOST_OF_A_REASON)}")
-    page.add(_NOTE)
-    return page.rendered()
-
-
-def _cells(calls: CallCounts) -> list[str]:
-    return [f"{calls.paid:,}", f"{calls.cached:,}"]
+            pair = f"{plan.test_uid} on {plan.sut_label or plan.sut_uid}"
+            yield f"{counted(plan.failing, 'item')} of {pair} will fail:"
+            yield from (f"  {one_line(reason, _MOST_OF_A_REASON)}" for reason in plan.reasons)
 
 
 def sum_of_plans(plans: Sequence[Plan]) -> str:

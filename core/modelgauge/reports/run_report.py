@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from modelgauge.data.estimates import Estimate, interval_text, value_text
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import CallsByKind, Spent, listed
 from modelgauge.data.thresholds import PASSED
+from modelgauge.documents.document import Block, Fact, FactList, Heading, TableBlock, TableColumn
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, ends_of
 from modelgauge.reports.thresholds import label_of
 from modelgauge.runs.passing import have_all_passed, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 from modelgauge.wording.figures import between, duration, width
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, ends_of
 
 _RECORD = "record"
 _AGAIN = "run the same command again: it asks only what failed"
@@ -27,45 +28,53 @@ STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
 
 
-def add_run(run: RecordedRun, page: Page, shown_by: str = "") -> None:
-    """Add the report of one run.
+def run_blocks(run: RecordedRun, shown_by: str = "", most_rows: int | None = None) -> Iterator[Block]:
+    """Return the report of one run.
 
     Args:
         run: a record, with its folder.
-        page: what it is added to.
         shown_by: the command, which is not advised again: `show`, `resume`, `rescore`, or another.
+        most_rows: rows of one group of results, and groups of errors; None for all.
     """
-    page.add(f"{run.record.test_uid} on {run.record.sut_name}", "bold")
-    if run.record.result:
-        _add_results(run.record, page)
-    _add_facts(run, page, shown_by)
+    record = run.record
+    yield Heading(f"{record.test_uid} on {record.sut_name}")
+    if record.result:
+        yield _results_table(record, most_rows)
+    where = [] if run.folder is None else [*_where(run, run.folder.path, shown_by)]
+    yield FactList([*facts(run, errors=_errors(run, most_rows)), *where], indent=len(_RECORD))
 
 
 # --- results of one run ---------------------------------------------------------------------------
 
 
-def _add_results(record: TestRecord, page: Page) -> None:
-    rows = list(result_rows(record, page.style.most_rows))
-    values = [value for _, value in rows]
+def _results_table(record: TestRecord, most_rows: int | None) -> TableBlock:
+    names, values = zip(*result_rows(record, most_rows), strict=True)
     estimates = [value for value in values if isinstance(value, Estimate)]
-    value_head = f"value {page.style.plus_minus} std err" if estimates else "value"
-    columns = {
-        "Result": [label_of(record, name, page.style) for name, _ in rows],
-        value_head: [value_text(value, page.style.plus_minus) for value in values],
-    }
+    columns = [
+        TableColumn("Result", [label_of(record, name) for name in names], fold=12),
+        TableColumn("value ± std err" if estimates else "value", [*map(value_text, values)]),
+    ]
     if estimates:
-        columns["95 % interval"] = [interval_text(value) for value in values]
-        columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
+        columns.append(TableColumn("95 % interval", [*map(interval_text, values)]))
+        columns.append(TableColumn("n", [*map(_number, values)], right=True))
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
     if (estimates and missing) or any(map(has_spread, estimates)):
-        columns["worst to best"] = [_bounds(record, name, value) for name, value in rows]
+        columns.append(TableColumn("worst to best", [*map(partial(_bounds, record), names, values)]))
     if any(estimate.bounds_interval for estimate in estimates):
-        columns["95 % with missing"] = [interval_with_missing(value) for value in values]
+        columns.append(TableColumn("95 % with missing", [*map(interval_with_missing, values)]))
     if record.thresholds:
-        measured = [record.measurement_of(name) for name, _ in rows]
-        columns["passed"] = [passed_of(record, None if name == PASSED else name) or "" for name in measured]
-    table = list(zip(*columns.values(), strict=True))
-    page.add_table(table, list(columns), folds={"Result": 12}, right={"n"})
+        columns.append(TableColumn("passed", [passed_beside(record, name) for name in names]))
+    return TableBlock(columns)
+
+
+def _number(value: Any) -> str:
+    return f"{value.n:,}" if isinstance(value, Estimate) else ""
+
+
+def passed_beside(record: TestRecord, name: str) -> str:
+    """Return how many items passed the threshold of a result, or all thresholds; empty if that is unknown."""
+    measured = record.measurement_of(name)
+    return passed_of(record, None if measured == PASSED else measured) or ""
 
 
 def is_prefix(record: TestRecord) -> bool:
@@ -113,14 +122,8 @@ def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any
 # --- facts of one run -----------------------------------------------------------------------------
 
 
-def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
-    where = [] if run.folder is None else [*_where(run, run.folder.path, shown_by)]
-    page.add_facts([*facts(run, errors=_errors(run, page.style))], where, indent=len(_RECORD))
-    page.add_gap()
-
-
-def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Return the facts shown with the results: label, text and look of each.
+def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[Fact]:
+    """Return the facts shown with the results.
 
     Args:
         run: its record and where it is.
@@ -128,46 +131,46 @@ def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str
     """
     record = run.record
     if record.dataset is not None:
-        yield "data set", str(record.dataset), ""
+        yield Fact("data set", str(record.dataset))
     counts = record.counts
-    yield "items", _items(run), "red" if counts.failed or counts.partial else ""
+    yield Fact("items", _items(run), "alarm" if counts.failed or counts.partial else "")
     if record.prompts is not None and record.distinct_prompts != record.prompts:
-        yield "prompts", _prompts(record), ""
+        yield Fact("prompts", _prompts(record))
     if counts.empty:
-        yield "answers", f"{counts.empty:,} empty", "red"
+        yield Fact("answers", f"{counts.empty:,} empty", "alarm")
     if run.ended or record.seconds is not None:
-        yield "calls", calls_in_words([record]), ""
+        yield Fact("calls", calls_in_words([record]))
     if record.spent is not None and (record.spent.tokens or record.spent.cost_usd):
-        yield "used", spent_in_words(record.spent), ""
+        yield Fact("used", spent_in_words(record.spent))
     if record.seconds is not None:
-        yield "time", duration(record.seconds), ""
+        yield Fact("time", duration(record.seconds))
     for label, content in _why_ended_early(run):
-        yield label, content, "red" if label == "stopped" else ""
+        yield Fact(label, content, "alarm" if label == "stopped" else "")
     for error in errors:
-        yield "errors", error, "red"
+        yield Fact("errors", error, "alarm")
     for note in [*_prefix(record), *record.notes, *_cuts(record)]:
-        yield "note", note, ""
+        yield Fact("note", note)
 
 
-def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[tuple[str, str]]:
-    """The path of the run, and the commands that show more of it or continue it, with their labels."""
-    record = run.record
-    yield _RECORD, str(path)
+def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[Fact]:
+    """The path of the run, and the commands that show more of it or continue it."""
+    record, to_copy = run.record, partial(Fact, is_whole=True)
+    yield to_copy(_RECORD, str(path))
     if RunFolder(path).is_imported():
-        yield "origin", "a bundle, so it is not known to be your own run"
+        yield to_copy("origin", "a bundle, so it is not known to be your own run")
     if (path / REPORT).exists():
-        yield "report", str(path / REPORT)
+        yield to_copy("report", str(path / REPORT))
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
     options = " --failures" if failed else " --items" if shown_by == "show" else ""
-    yield "next", f"{run.command('show')}{options}"
+    yield to_copy("next", f"{run.command('show')}{options}")
     stopped = record.ended_early and not run.going_on
     in_vain = shown_by in ("resume", "rescore") and not record.cancelled and not higher_cap([record])
     if stopped and not in_vain and (command := run.to_go_on()) is not None:
-        yield "then" if run.needs_correction else "", command
+        yield to_copy("then" if run.needs_correction else "", command)
     if shown_by in ("run-test", "resume") and not stopped and record.counts.failed:
-        yield "", f"{run.command('resume')} --retry-failed"
+        yield to_copy("", f"{run.command('resume')} --retry-failed")
     elif shown_by in ("run-test", "rescore") and not stopped and _keeps_answers(run):
-        yield "", _AGAIN
+        yield to_copy("", _AGAIN)
 
 
 def _keeps_answers(run: RecordedRun) -> bool:
@@ -261,13 +264,13 @@ def _why_ended_early(run: RecordedRun) -> Iterator[tuple[str, str]]:
         yield "stopped", f"{_PARTS[failure.stage]}: {failure.error_type}: {ends_of(failure.message, 900)}"
 
 
-def _errors(run: RecordedRun, style: Style) -> Iterator[str]:
+def _errors(run: RecordedRun, most_rows: int | None) -> Iterator[str]:
     """Why items failed, each kind in a line."""
     record, failure = run.record, run.record.failure
     if not (record.counts.failed or record.counts.partial):
         return
     groups = group_failures(run.failures())
-    shown = groups if style.most_rows is None else groups[: min(style.most_rows, 5)]
+    shown = groups if most_rows is None else groups[: min(most_rows, 5)]
     for group in shown:
         first = group.failure
         same = failure is not None and first.message.rstrip(". ") in failure.message

@@ -1,26 +1,20 @@
-"""The text that a person reads after runs: of one its report, of several a table first, and the details on request.
+"""What a person reads after runs: of one its report, of several a table first, and the details on request.
 
-`render` makes a text and prints nothing. What it says of one run is in `run_report.py`.
+What is said of one run is in `run_report.py`.
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from modelgauge.data.estimates import Estimate, interval_text, uncertainty, value_text
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Spent
 from modelgauge.data.thresholds import PASSED
+from modelgauge.documents.document import Block, Fact, FactList, Heading, TableBlock, TableColumn
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, ends_of
-from modelgauge.reports.run_report import (
-    add_run,
-    calls_in_words,
-    is_prefix,
-    shown_results,
-    spent_in_words,
-)
+from modelgauge.reports.run_report import calls_in_words, is_prefix, run_blocks, shown_results, spent_in_words
 from modelgauge.reports.thresholds import name_of
 from modelgauge.runs.group_means import group_means
 from modelgauge.runs.passing import passed_of
@@ -36,118 +30,132 @@ _TROUBLES = 5
 _MOST_NAMED = 8
 
 
-class _Row(NamedTuple):
-    """A row of the table: a result of a run, or a mean over a group. What stands in the row above is left empty."""
-
-    test: str
-    sut: str
-    result: str
-    value: str
-    interval: str
-    n: str
-    failed: str
-    used: str  # the cost, or the time
-
-
-def render(
+def runs_document(
     runs: Sequence[RecordedRun],
-    style: Style,
-    redact: Callable[[str], str] = str,
     *,
     shown_by: str = "",
     details: bool = False,
     differences: Sequence[str] = (),
-) -> str:
-    """The report of one or more runs.
+    most_rows: int | None = None,
+) -> Iterator[Block]:
+    """Return the report of one or more runs.
 
     Args:
         runs: records with their folders.
-        style: of the terminal.
-        redact: takes secrets out of a text; each cell goes through it before lines are broken.
         shown_by: the command, which is not advised again: `show`, `resume`, `rescore`, or another.
         details: whether the report of each of several runs follows.
         differences: what differs between the SUTs, in words.
-
-    Returns:
-        Lines without white space at their ends; with ANSI codes only where the style has colour.
+        most_rows: rows of one group of results, and groups of errors; None for all.
     """
-    page = Page(style, redact)
     if len(runs) > 1:
-        _add_table(runs, page)
-        _add_facts(runs, page, differences, shown_by, details=details)
+        yield Heading(_title([run.record for run in runs]))
+        yield _table([run.record for run in runs])
+        yield _facts(runs, differences, shown_by, details=details)
     for run in runs if details or len(runs) == 1 else ():
-        add_run(run, page, shown_by)
-    return page.rendered()
+        yield from run_blocks(run, shown_by, most_rows)
 
 
-def headline(record: TestRecord, style: Style) -> str:
+def headline(record: TestRecord) -> str:
     """The headline of a run: how many items passed, else its first result that is no group."""
     passed = passed_of(record)
     if passed is not None:
         return f"{passed} {PASSED}"
     for name, value in record.result.items():
         if not isinstance(value, Mapping):
-            return f"{name_of(record, name)} {value_text(value, style.plus_minus)}"
+            return f"{name_of(record, name)} {value_text(value)}"
     return ""
 
 
 # --- the table --------------------------------------------------------------------------------------
 
 
-def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
-    """Add a row for each result of each pair, and for the means over the tests of groups."""
-    records = [run.record for run in runs]
+@dataclass(frozen=True, slots=True)
+class _ResultLine:
+    """A line of the table: a result of a run, or a mean over a group of tests.
+
+    Args:
+        of: the test and the SUT.
+        name: of the result.
+        value: the result.
+        failed: the number of failed items; empty where the line above has it.
+        used: the cost or the time; empty where the line above has it, and for means.
+        is_first: whether it is the first line of its run.
+    """
+
+    of: tuple[str, str]
+    name: str
+    value: Any
+    failed: str
+    used: str = ""
+    is_first: bool = True
+
+
+def _title(records: Sequence[TestRecord]) -> str:
     tests, suts = ({getattr(record, name) for record in records} for name in ("test_uid", "sut_name"))
     many = (len(tests), "test", records[0].test_uid), (len(suts), "SUT", records[0].sut_name)
-    page.add(
-        " on ".join(counted(number, word) if number > 1 else alone for number, word, alone in many), "bold"
-    )
-    most = _most_results(runs)
-    rows = [row for record in records for row in _rows_of_run(record, most)]
-    known = {row.result for row in rows} - {""}
-    rows += [row for row in _rows_of_groups(records) if row.result in known]
-    rows = [*_without_repeated_tests(rows)] if len(suts) > 1 else rows
+    return " on ".join(counted(number, word) if number > 1 else alone for number, word, alone in many)
+
+
+def _table(records: Sequence[TestRecord]) -> TableBlock:
+    """A row for each result of each pair, and for the means over the tests of groups."""
+    most = _most_results(len(records))
+    lines = [line for record in records for line in _lines_of_run(record, most)]
+    known = {line.name for line in lines if line.name}
+    lines += [line for line in _lines_of_groups(records) if line.name in known]
+    only = min(known) if len(known) == 1 and len(min(known)) <= _LONGEST_HEAD else ""
     costs = any(record.spent is not None and record.spent.cost_usd for record in records)
-    head = _Row(
-        "Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME
-    )._asdict()
-    if len(known) == 1 and len(name := known.pop()) <= _LONGEST_HEAD:
-        head["value"] = name
-        del head["result"]
-    if len(tests) == 1:
-        del head["test"]
-    if len(suts) == 1:
-        del head["sut"]
-    for column in ("interval", "n", "failed", "used"):
-        if not any(getattr(row, column) for row in rows):
-            del head[column]
-    page.add_table(
-        [[getattr(row, column) for column in head] for row in rows],
-        [*head.values()],
-        folds={"Test": 8, "SUT": 3, "Result": 6},
-        right={"n", "failed", _TIME, "cost"},
-        optional={_TIME},
-    )
+    columns = [
+        *_names(records, lines),
+        *([] if only else [TableColumn("Result", [line.name for line in lines], fold=6)]),
+        TableColumn(only or "value", [_value(line.value) for line in lines]),
+    ]
+    beside = [
+        TableColumn("95 % interval", [interval_text(line.value) for line in lines]),
+        TableColumn(
+            "n",
+            [f"{line.value.n:,}" if isinstance(line.value, Estimate) else "" for line in lines],
+            right=True,
+        ),
+        TableColumn("failed", [line.failed for line in lines], right=True),
+        TableColumn(
+            "cost" if costs else _TIME, [line.used for line in lines], right=True, is_optional=not costs
+        ),
+    ]
+    return TableBlock([*columns, *(column for column in beside if not column.is_empty)])
 
 
-def _rows_of_run(record: TestRecord, most: int) -> Iterator[_Row]:
-    """The first results of a run; its items, failures, cost or time stand in the first row."""
+def _names(records: Sequence[TestRecord], lines: Sequence[_ResultLine]) -> Iterator[TableColumn]:
+    """The columns of tests and of SUTs, where there are several; what the row above has is left empty."""
+    tests, suts = ({getattr(record, name) for record in records} for name in ("test_uid", "sut_name"))
+    names = [line.of[0] if line.is_first else "" for line in lines]
+    if len(tests) > 1:
+        yield TableColumn("Test", [*_without_repeated(names)] if len(suts) > 1 else names, fold=8)
+    if len(suts) > 1:
+        yield TableColumn("SUT", [line.of[1] if line.is_first else "" for line in lines], fold=3)
+
+
+def _without_repeated(names: Sequence[str]) -> Iterator[str]:
+    """Names, of which each is left empty that is the last one before it; the SUTs tell such rows apart."""
+    above = ""
+    for name in names:
+        yield "" if name == above else name
+        above = name or above
+
+
+def _lines_of_run(record: TestRecord, most: int) -> Iterator[_ResultLine]:
+    """The first results of a run; its failures, cost or time are in the first line."""
     spent = record.spent or Spent()
     took = "" if record.seconds is None else duration(record.seconds)
-    rest = _failed(record), dollars(spent.cost_usd) if spent.cost_usd else took
-    about = record.test_uid, record.sut_name
-    for name, value in _results(record)[0][:most]:
-        number = f"{value.n:,}" if isinstance(value, Estimate) else ""
-        yield _Row(*about, name, _value(value), interval_text(value), number, *rest)
-        about = rest = "", ""
-
-
-def _without_repeated_tests(rows: Sequence[_Row]) -> Iterator[_Row]:
-    """The rows, of which only the first of each test names it; the others tell by their SUT what they are."""
-    above = ""
-    for row in rows:
-        yield row._replace(test="") if row.test == above else row
-        above = row.test or above
+    first = _ResultLine(
+        (record.test_uid, record.sut_name),
+        "",
+        None,
+        _failed(record),
+        dollars(spent.cost_usd) if spent.cost_usd else took,
+    )
+    for place, (name, value) in enumerate(_results(record)[0][:most]):
+        line = replace(first, name=name, value=value)
+        yield replace(line, failed="", used="", is_first=False) if place else line
 
 
 def _value(value: Any) -> str:
@@ -161,9 +169,9 @@ def _failed(record: TestRecord) -> str:
     return f"{record.counts.failed:,}{', stopped' if record.ended_early else ''}"
 
 
-def _most_results(runs: Sequence[RecordedRun]) -> int:
-    """Return how many results of each run get a row."""
-    return max(1, min(_RESULTS, _ROWS // len(runs)))
+def _most_results(runs: int) -> int:
+    """Return how many results of each of so many runs get a row."""
+    return max(1, min(_RESULTS, _ROWS // runs))
 
 
 def _results(record: TestRecord) -> tuple[list[tuple[str, Any]], list[str]]:
@@ -184,44 +192,41 @@ def _results(record: TestRecord) -> tuple[list[tuple[str, Any]], list[str]]:
     return rows or [("", "no result")], [*groups] if single else []
 
 
-def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[_Row]:
+def _lines_of_groups(records: Sequence[TestRecord]) -> Iterator[_ResultLine]:
     for group in group_means(records):
-        mean = group.mean
-        cells = _value(mean), interval_text(mean), f"{mean.n:,}", f"{group.failed:,}"
         named = next(record for record in records if record.test_uid == group.tests[0])
-        yield _Row(group.label, group.sut, name_of(named, group.result), *cells, used="")
+        yield _ResultLine(
+            (group.label, group.sut), name_of(named, group.result), group.mean, f"{group.failed:,}"
+        )
 
 
 # --- what all have in common ------------------------------------------------------------------------
 
 
-def _add_facts(
-    runs: Sequence[RecordedRun],
-    page: Page,
-    differences: Sequence[str],
-    shown_by: str,
-    *,
-    details: bool,
-) -> None:
+def _facts(
+    runs: Sequence[RecordedRun], differences: Sequence[str], shown_by: str, *, details: bool
+) -> FactList:
     records = [run.record for run in runs]
-    facts = [*(("errors", text) for text in _troubles(runs, page.style.width - 9))]
-    facts += [("differs", text) for text in differences]
-    facts += [("note", text) for text in _without_rows(runs, details=details)]
+    facts = [*(Fact("errors", text, "alarm", most_lines=3) for text in _troubles(runs))]
+    facts += [Fact("differs", text) for text in differences]
+    facts += [Fact("note", text) for text in _without_rows(runs, details=details)]
     if any(is_prefix(record) for record in records):
-        facts.append(("note", "Results of stopped runs are of the items that came first; others may differ."))
+        note = "Results of stopped runs are of the items that came first; others may differ."
+        facts.append(Fact("note", note))
     if empty := sum(record.counts.empty for record in records):
-        facts.append(("answers", f"{empty:,} empty"))
-    facts.append(("calls", calls_in_words(records)))
+        facts.append(Fact("answers", f"{empty:,} empty"))
+    facts.append(Fact("calls", calls_in_words(records)))
     used = sum((record.spent for record in records if record.spent is not None), Spent())
     if used.tokens or used.cost_usd:
-        facts.append(("used", spent_in_words(used)))
-    shown, label = [], ""
-    for name, text in facts:
-        shown.append(("" if name == label else name, text, "red" if name == "errors" else ""))
-        label = name
-    commands = [] if details else [*_next(runs, shown_by)]
-    page.add_facts(shown, list(zip_longest(["next"][: len(commands)], commands, fillvalue="")))
-    page.add_gap()
+        facts.append(Fact("used", spent_in_words(used)))
+    commands = () if details else _next(runs, shown_by)
+    facts += [Fact("next", command, is_whole=True) for command in commands]
+    return FactList([*_without_repeated_labels(facts)])
+
+
+def _without_repeated_labels(facts: Sequence[Fact]) -> Iterator[Fact]:
+    for fact, above in zip(facts, [None, *facts], strict=False):
+        yield fact if above is None or fact.label != above.label else replace(fact, label="")
 
 
 def _without_rows(runs: Sequence[RecordedRun], *, details: bool) -> Iterator[str]:
@@ -230,7 +235,7 @@ def _without_rows(runs: Sequence[RecordedRun], *, details: bool) -> Iterator[str
     A run lacks results that other runs of its test have, and results with a threshold.
     """
     records = [run.record for run in runs]
-    most, found = _most_results(runs), [_results(record) for record in records]
+    most, found = _most_results(len(runs)), [_results(record) for record in records]
     hidden = [[*(name for name, _ in rows[most:]), *groups] for rows, groups in found]
     if not details and any(hidden):
         yield f"Not shown: {_named_by_runs(records, hidden)}."
@@ -262,15 +267,15 @@ def _named_by_runs(records: Sequence[TestRecord], results: Sequence[Sequence[str
     return "; ".join([*parts, *([f"results of {rest:,} more"] if rest else [])])
 
 
-def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
-    """What went wrong in each run, on three lines at most; the same of several runs once."""
+def _troubles(runs: Sequence[RecordedRun]) -> Iterator[str]:
+    """What went wrong in each run; the same of several runs once."""
     found: dict[str, list[TestRecord]] = {}
     for run in runs:
         for text in _trouble(run):
             found.setdefault(text, []).append(run.record)
     for text, (record, *others) in list(found.items())[:_TROUBLES]:
         more = f" and {counted(len(others), 'more pair')}" if others else ""
-        yield ends_of(f"{record.test_uid} on {record.sut_name}{more}: {text}", 3 * width)
+        yield f"{record.test_uid} on {record.sut_name}{more}: {text}"
     if len(found) > _TROUBLES:
         yield f"{len(found) - _TROUBLES:,} more"
 

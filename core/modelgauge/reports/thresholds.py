@@ -1,16 +1,15 @@
 """The names of results, with their thresholds."""
 
 from modelgauge.data.records import TestRecord
-from modelgauge.reports.layout import Style
 from modelgauge.wording.figures import limit
 
 
-def label_of(record: TestRecord, name: str, style: Style) -> str:
-    """The name of a result, with its threshold: `Faithfulness >= 0.5`."""
+def label_of(record: TestRecord, name: str) -> str:
+    """The name of a result, with its threshold: `Faithfulness ≥ 0.5`."""
     threshold, label = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
     if threshold is None:
         return label
-    return f"{label} {limit(threshold.value, higher_is_better=threshold.higher_is_better, symbols=style.symbols)}"
+    return f"{label} {limit(threshold.value, higher_is_better=threshold.higher_is_better)}"
 
 
 def name_of(record: TestRecord, name: str) -> str:

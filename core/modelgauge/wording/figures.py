@@ -71,18 +71,16 @@ def p_phrase(value: float, alpha: float) -> str:
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
 
-def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:
+def limit(threshold: float | None, *, higher_is_better: bool) -> str:
     """Format the values that pass a threshold, with all digits: `≥ 0.7`; empty if there is no threshold.
 
     Args:
         threshold: as it was given.
         higher_is_better: the direction.
-        symbols: whether the reader's terminal has more than ASCII.
     """
     if threshold is None:
         return ""
-    at_least, at_most = ("≥", "≤") if symbols else (">=", "<=")
-    return f"{at_least if higher_is_better else at_most} {exact(threshold)}"
+    return f"{'≥' if higher_is_better else '≤'} {exact(threshold)}"
 
 
 def _with_digits(value: float, digits: int) -> str:

@@ -94,3 +94,28 @@ def _head(text: str, most: int) -> str:
     head = text[:most]
     whole = head.rstrip(_LETTERS) if text[most] in _LETTERS else head
     return whole if len(head) - len(whole) <= _LONGEST_SECRET else head
+
+
+# --- texts on one line, and on several -----------------------------------------------------------
+
+
+def one_line(text: str, most: int) -> str:
+    """The text on one line of at most `most` characters, with its white space folded."""
+    line = " ".join(text[: 4 * most + 200].split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def ends_of(text: str, most: int) -> str:
+    """The text on one line of at most `most` characters: without its middle, since a message ends with the fix."""
+    reach = 4 * most + 200
+    whole = text if len(text) <= 2 * reach else f"{text[:reach]} {text[-reach:]}"
+    line = " ".join(whole.split())
+    if len(line) <= most:
+        return line
+    end = (most - 5) * 2 // 3
+    return f"{line[: most - 5 - end].rstrip()} ... {line[-end:].lstrip()}"
+
+
+def indented(text: str, indent: str = "  ") -> str:
+    """The text with each line indented."""
+    return "\n".join(f"{indent}{line}".rstrip() for line in text.split("\n"))

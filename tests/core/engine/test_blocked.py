@@ -9,13 +9,18 @@ from modelgauge.bundles.bundling import bundle
 from modelgauge.bundles.run_checks import check_run
 from modelgauge.bundles.unbundling import unbundle
 from modelgauge.config.redaction import Redactor
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.ratings import first_answer
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing.fakes import FakeAnnotator, FakeSUT
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
+
 
 BLOCKED = SUTCompletion("So fa", blocked=True, metadata={"categories": ["violence"]})
 

@@ -3,11 +3,15 @@
 import pytest
 
 from modelgauge import SUTCompletion, TestItem, ToolCall, load_record
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import EmptyAnswerError
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.recorded_run import recorded_run
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
 
 
 @pytest.fixture

@@ -9,13 +9,17 @@ import pytest
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, rescore
 from modelgauge.data.responses import Usage
 from modelgauge.data.results import Spent
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder, refused
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.recorded_run import recorded_run, state_of
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
 
 
 class Priced(PromptResponseSUT[str, str]):

@@ -3,9 +3,13 @@
 import pytest
 
 from modelgauge.data.results import CallCounts
+from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.planning import Plan
-from modelgauge.reports.layout import Style
-from modelgauge.reports.plans import render_plans
+from modelgauge.reports.plans import plans_document
+
+
+def render_plans(plans, style, redact=str):
+    return as_text(plans_document(plans), style, redact)
 
 
 def make_plan(paid=10, cached=2, judged=0, cost=None, **changes):

@@ -16,10 +16,15 @@ from modelgauge.data.results import (
     Spent,
     Threshold,
 )
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.documents.terminal import Style, as_text
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.passing import why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
+
 
 RUN_ID = "20260131-120000-a1b2c3"  # in paths and commands, which are not broken into lines
 ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401), bounds=(0.46, 0.74))
@@ -77,7 +82,7 @@ def test_calls_are_told_of_those_who_were_asked(folder, record):
 
 def test_groups_are_indented_and_long_ones_are_cut_unless_all_is_asked_for(folder, record):
     run = RecordedRun(record(result={"by_job": {f"job {n}": n for n in range(30)}}), folder())
-    cut = render([run], Style(most_rows=20))
+    cut = render([run], Style(), most_rows=20)
     assert "by_job\n  job 0" in cut
     assert "  ... 10 more" in cut
     assert "job 29" not in cut
@@ -431,9 +436,9 @@ def test_a_threshold_is_compared_with_the_measurement_that_was_reduced(folder, r
     assert why_not_passed(run.record) == "3 of 4 items passed all thresholds"
 
 
-def facts_of(run, **style):
+def facts_of(run, **options):
     """The labels with their texts, in order."""
-    lines = render([run], Style(width=120, **style)).split("\n")
+    lines = render([run], Style(width=120), **options).split("\n")
     start = next(at for at, line in enumerate(lines) if line.split()[:1] in (["items"], ["data"]))
     facts = [line.partition("  ") for line in lines[start:] if line and not line.startswith(" ")]
     return [(label, text.strip()) for label, _, text in facts]
@@ -623,5 +628,5 @@ def test_a_table_of_numbers_has_two_columns_and_groups_have_no_cells(folder, rec
 )
 def test_as_many_rows_of_a_group_are_shown_as_are_wanted(folder, record, most, rows):
     run = RecordedRun(record(result={"g": {"x": 1, "y": 2, "z": 3}, "after": 4}), folder())
-    lines = [" ".join(line.split()) for line in render([run], Style(most_rows=most)).split("\n")]
+    lines = [" ".join(line.split()) for line in render([run], Style(), most_rows=most).split("\n")]
     assert lines[3 : lines.index("")] == rows

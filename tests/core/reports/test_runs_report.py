@@ -4,9 +4,14 @@ import pytest
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.results import CallCounts, Counts, RunFailure, Spent, Threshold
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import headline, render
+from modelgauge.documents.terminal import Style, as_text
+from modelgauge.reports.runs_report import headline, runs_document
 from modelgauge.runs.recorded_run import RecordedRun
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
+
 
 ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401), bounds=(0.46, 0.74))
 INVOCATION = "20260131-120000-d4e5f6"
@@ -222,11 +227,10 @@ def test_a_list_of_runs_tells_what_passed_else_the_first_result(record):
         thresholds={"m": Threshold(value=0.5)},
         counts=Counts(items=15, scored=15),
     )
-    assert headline(judged, Style()) == "10 of 15 passed"
+    assert headline(judged) == "10 of 15 passed"
     plain = record(result={"g": {"x": 1}, "accuracy": ACCURACY, "b": 1})
-    assert headline(plain, Style()) == "accuracy 0.638 ± 0.057"
-    assert headline(plain, Style(symbols=False)) == "accuracy 0.638 +/- 0.057"
-    assert headline(record(result={"g": {"x": 1}}), Style()) == ""
+    assert headline(plain) == "accuracy 0.638 ± 0.057"
+    assert headline(record(result={"g": {"x": 1}})) == ""
 
 
 def test_what_was_stopped_is_said_to_be_of_the_first_items(runs_of):

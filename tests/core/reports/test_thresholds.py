@@ -5,10 +5,15 @@ import pytest
 from modelgauge import Estimate, TestRecord
 from modelgauge.data.results import Counts, Threshold
 from modelgauge.data.thresholds import failing
-from modelgauge.reports.layout import Style
-from modelgauge.reports.runs_report import render
+from modelgauge.documents.terminal import Style, as_text
+from modelgauge.reports.runs_report import runs_document
 from modelgauge.runs.passing import have_all_passed, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
+
+
+def render(runs, style, redact=str, **options):
+    return as_text(runs_document(runs, **options), style, redact)
+
 
 MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}
 SCORES = {

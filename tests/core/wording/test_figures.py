@@ -80,16 +80,13 @@ def test_a_number_without_an_error_has_four_digits(value, shown):
 )
 def test_no_number_is_rounded_across_the_threshold_beside_it(value, threshold, shown, limited):
     assert figure_beside(value, threshold) == shown
-    assert limit(threshold, higher_is_better=True, symbols=True) == limited
+    assert limit(threshold, higher_is_better=True) == limited
 
 
-@pytest.mark.parametrize(
-    ("higher_is_better", "symbols", "shown"),
-    [(True, True, "≥ 0.5"), (False, True, "≤ 0.5"), (True, False, ">= 0.5"), (False, False, "<= 0.5")],
-)
-def test_a_limit_tells_which_side_passes(higher_is_better, symbols, shown):
-    assert limit(0.5, higher_is_better=higher_is_better, symbols=symbols) == shown
-    assert limit(None, higher_is_better=higher_is_better, symbols=symbols) == ""
+@pytest.mark.parametrize(("higher_is_better", "shown"), [(True, "≥ 0.5"), (False, "≤ 0.5")])
+def test_a_limit_tells_which_side_passes(higher_is_better, shown):
+    assert limit(0.5, higher_is_better=higher_is_better) == shown
+    assert limit(None, higher_is_better=higher_is_better) == ""
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
 from modelgauge.cli.sut_options import pop_sut_options, sut_options
-from modelgauge.reports.layout import one_line
+from modelgauge.documents.document import TableColumn
 from modelgauge.wording.figures import size
-from modelgauge.wording.phrases import counted, in_common
+from modelgauge.wording.phrases import counted, in_common, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -282,9 +282,12 @@ def _show(app: App, explanation: Explanation) -> None:
         return
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
-    rows = [(difference.part, *_differing_values(difference)) for difference in explanation.differences]
-    head = ("PART", "ASKED", "IN THE CACHE")
-    app.show_table(rows, head, folds=dict.fromkeys(head, 12))
+    values = [_differing_values(difference) for difference in explanation.differences]
+    app.show_list(
+        TableColumn("PART", [difference.part for difference in explanation.differences], fold=12),
+        TableColumn("ASKED", [asked for asked, _ in values], fold=12),
+        TableColumn("IN THE CACHE", [cached for _, cached in values], fold=12),
+    )
 
 
 def _differing_values(difference: KeyDifference) -> tuple[str, str]:

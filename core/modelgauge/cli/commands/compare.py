@@ -203,11 +203,11 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
       modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
     """
     from modelgauge.comparison.plan import plan_comparison
-    from modelgauge.reports.comparisons.plan import render_comparison_plan
+    from modelgauge.reports.comparisons.plan import comparison_plan_document
 
     given = {name: value for name, value in options.items() if value is not None}
     found = plan_comparison(*(runs or ()), data_dir=app.settings.data_dir, **given)
-    app.show_result(found, render_comparison_plan)
+    app.show_result(found, comparison_plan_document)
 
 
 # --- people's labels -------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def calibrate_judge(app: App, /, *, runs: tuple[str, ...], labels: tuple[Path, .
       modelgauge calibrate-judge RUN --labels run_data/ratings/RUN.jsonl
     """
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate
-    from modelgauge.reports.comparisons.calibration import render_calibration
+    from modelgauge.reports.comparisons.calibration import calibration_document
 
     found = calibrate(runs, labels, data_dir=app.settings.data_dir, **options)
-    app.show_result(found, render_calibration)
+    app.show_result(found, calibration_document)

@@ -8,8 +8,8 @@ import click
 
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
-from modelgauge.reports.layout import one_line
-from modelgauge.wording.phrases import counted
+from modelgauge.documents.document import TableColumn
+from modelgauge.wording.phrases import counted, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,19 +42,15 @@ def versions(app: App, /, *, alias: str) -> None:
     if app.as_json:
         app.show_json({"alias": alias, "versions": [version.model_dump(mode="json") for version in found]})
         return
-    table = [
-        (
-            str(version.number),
-            f"{version.time:%Y-%m-%d %H:%M}",
-            version.author,
-            f"{version.rows:,}",
-            version.content_hash[:12],
-            one_line(version.message, 80),
-        )
-        for version in reversed(found)
-    ]
-    head = ("VERSION", "SAVED (UTC)", "AUTHOR", "ROWS", "HASH", "MESSAGE")
-    app.show_table(table, head, folds={"AUTHOR": 10, "MESSAGE": 20})
+    newest_first = found[::-1]
+    app.show_list(
+        TableColumn("VERSION", [str(version.number) for version in newest_first]),
+        TableColumn("SAVED (UTC)", [f"{version.time:%Y-%m-%d %H:%M}" for version in newest_first]),
+        TableColumn("AUTHOR", [version.author for version in newest_first], fold=10),
+        TableColumn("ROWS", [f"{version.rows:,}" for version in newest_first]),
+        TableColumn("HASH", [version.content_hash[:12] for version in newest_first]),
+        TableColumn("MESSAGE", [one_line(version.message, 80) for version in newest_first], fold=20),
+    )
 
 
 @click.command("push")

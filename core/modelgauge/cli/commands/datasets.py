@@ -11,9 +11,9 @@ import click
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.cli.program import FAILED, Lazy, LazyGroup
+from modelgauge.documents.document import TableColumn
 from modelgauge.errors import InputFileError, InvalidOptionError
-from modelgauge.reports.layout import one_line
-from modelgauge.wording.phrases import counted, first_few
+from modelgauge.wording.phrases import counted, first_few, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modelgauge.datasets.rows import Reading
 
 _MOST_NAMED = 5
+_SHOWN = ("input", "scenario", "expected_output", "expected_outcome")  # in columns of their own
 
 
 @click.group(
@@ -95,18 +96,14 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
     if others:
         named = first_few([other["path"] for other in others], _MOST_NAMED)
         app.note(f"Not data sets: {named}. `modelgauge datasets validate FILE` says why.")
-    table = [
-        (
-            row["path"],
-            row["kind"] or "?",
-            f"{row['goldens']:,}",
-            (row["content_hash"] or "")[:12],
-            row["problem"],
-        )
-        for row in rows
-    ]
-    head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
-    app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder.resolve()}.")
+    app.show_list(
+        TableColumn("FILE", [row["path"] for row in rows]),
+        TableColumn("KIND", [row["kind"] or "?" for row in rows]),
+        TableColumn("GOLDENS", [f"{row['goldens']:,}" for row in rows]),
+        TableColumn("HASH", [(row["content_hash"] or "")[:12] for row in rows]),
+        TableColumn("PROBLEM", [row["problem"] for row in rows], fold=30),
+        empty=f"There are no data sets in {folder.resolve()}.",
+    )
     if broken:
         app.note(
             f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
@@ -187,9 +184,16 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
         return
     many = counted(len(dataset.goldens), f"{summary['kind']} golden")
     app.show(f"{summary['name']}: {many}, SHA-256 {summary['content_hash']}\n")
-    table = [(str(number), *_cells(row)) for number, row in enumerate(rows, 1)]
-    head = ("ROW", "SCENARIO" if dataset.is_multi_turn else "INPUT", "EXPECTED", "OTHER FIELDS")
-    app.show_table(table, head, folds=dict.fromkeys(head[1:], 12))
+    asked = [one_line(row.get("input", row.get("scenario", "")), 60) for row in rows]
+    expected = [one_line(row.get("expected_output", row.get("expected_outcome", "")), 40) for row in rows]
+    app.show_list(
+        TableColumn("ROW", [f"{number}" for number in range(1, len(rows) + 1)]),
+        TableColumn("SCENARIO" if dataset.is_multi_turn else "INPUT", asked, fold=12),
+        TableColumn("EXPECTED", expected, fold=12),
+        TableColumn(
+            "OTHER FIELDS", [", ".join(name for name in row if name not in _SHOWN) for row in rows], fold=12
+        ),
+    )
     if len(rows) < len(dataset.goldens):
         app.show(
             f"{counted(len(dataset.goldens) - len(rows), 'more golden is', 'more goldens are')} not shown."
@@ -208,15 +212,6 @@ def _readable_goldens(app: App, file: Path, form: FileForm) -> EvaluationDataset
     if reading.problems:
         raise reading.error()
     return dataset
-
-
-_SHOWN = ("input", "scenario", "expected_output", "expected_outcome")
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
-    asked = row.get("input", row.get("scenario", ""))
-    expected = row.get("expected_output", row.get("expected_outcome", ""))
-    return one_line(asked, 60), one_line(expected, 40), ", ".join(name for name in row if name not in _SHOWN)
 
 
 # --- validate -----------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
+from modelgauge.documents.document import TableColumn
+from modelgauge.documents.terminal import ANY_WIDTH, as_list
 from modelgauge.errors import DependencyError, UnknownNameError
-from modelgauge.reports.layout import columns
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.figures import size
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from modelgauge.dependencies.sources import ExternalData
     from modelgauge.dependencies.store import DependencyStore
     from modelgauge.interfaces.test import PromptResponseTest
-
-
-_FOLDS = {"TEST": 12, "KEY": 8, "SOURCE": 24, "PATH": 24}
 
 
 @click.group("dependencies", cls=LazyGroup)
@@ -60,17 +58,24 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
     if not rows:
         app.show("These tests need no data." if tests else f"No data is stored in {app.settings.data_dir}.")
     elif tests:
-        table = [(row["test_uid"], row["key"], _state(row), row["source"]) for row in rows]
-        app.show_table(table, ("TEST", "KEY", "STATE", "SOURCE"), folds=_FOLDS)
+        states, sources = [*map(_state, rows)], [row["source"] for row in rows]
+        app.show_list(*_names(rows), TableColumn("STATE", states), TableColumn("SOURCE", sources, fold=24))
         for row in rows:
             if row["problem"]:
                 app.show(f"\n{row['problem']}")
     else:
-        kept = [
-            (row["test_uid"], row["key"], row["version"][:12], size(row["bytes"]), row["path"])
-            for row in rows
-        ]
-        app.show_table(kept, ("TEST", "KEY", "VERSION", "SIZE", "PATH"), folds=_FOLDS)
+        app.show_list(
+            *_names(rows),
+            TableColumn("VERSION", [row["version"][:12] for row in rows]),
+            TableColumn("SIZE", [size(row["bytes"]) for row in rows]),
+            TableColumn("PATH", [row["path"] for row in rows], fold=24),
+        )
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> tuple[TableColumn, TableColumn]:
+    """The columns of a list of data that say whose it is."""
+    tests, keys = [row["test_uid"] for row in rows], [row["key"] for row in rows]
+    return TableColumn("TEST", tests, fold=12), TableColumn("KEY", keys, fold=8)
 
 
 @dependencies.command("fetch")
@@ -101,9 +106,11 @@ def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
             ]
         except DependencyError as error:
             failures.append(error)
-    table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
-    text = columns(table, ("TEST", "KEY", "VERSION", "PATH")) or "Nothing was fetched."
-    app.show_answer({"dependencies": rows}, text)
+    versions, paths = [row["version"][:12] for row in rows], [row["path"] for row in rows]
+    fetched = as_list(
+        [*_names(rows), TableColumn("VERSION", versions), TableColumn("PATH", paths)], ANY_WIDTH
+    )
+    app.show_answer({"dependencies": rows}, fetched or "Nothing was fetched.")
     for failure in failures[:-1]:
         app.note(f"Error: {failure}")
     if failures:

@@ -10,6 +10,7 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.output_file import OUTPUT_PATH, OutputFile
+from modelgauge.documents.document import TableColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +151,8 @@ def export(
     if app.as_json:
         app.show_json({"files": [dict(zip(("path", "table", "rows"), row, strict=True)) for row in rows]})
     elif all(path.is_file() for path in paths):  # a pipe, or stdout, takes the table alone
-        app.show_table([(path, f"{number:,}") for path, _, number in rows], ("FILE", "ROWS"))
+        numbers = [f"{number:,}" for *_, number in rows]
+        app.show_list(TableColumn("FILE", [path for path, *_ in rows]), TableColumn("ROWS", numbers))
 
 
 def _paths(output: Path, tables: Sequence[RecordTable], file_type: str) -> dict[Path, RecordTable]:

@@ -18,9 +18,10 @@ from modelgauge.cli.command_options import (
     shared_options,
 )
 from modelgauge.config.secrets import RequiredSecret
+from modelgauge.documents.document import TableColumn
+from modelgauge.documents.terminal import ANY_WIDTH, as_list
 from modelgauge.errors import ModelGaugeError
-from modelgauge.reports.layout import columns, indented
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, indented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,8 +53,12 @@ def list_all(app: App, /) -> None:
         return
     for registry in plugins.registries:
         app.show(f"{_HEADINGS[registry.kind]} ({len(registry):,})")
-        rows = [(entry.label, entry.distribution) for entry in registry]
-        app.show(columns(rows, indent="  ") + "\n" if rows else "")
+        labels, distributions = (
+            [entry.label for entry in registry],
+            [entry.distribution for entry in registry],
+        )
+        entries = as_list([TableColumn("", labels), TableColumn("", distributions)], ANY_WIDTH)
+        app.show(f"{indented(entries)}\n" if entries else "")
     app.show(f"{counted(len(plugins.loaded), 'plugin')} loaded.")
     note_failures(app, plugins)
 
@@ -71,15 +76,20 @@ def _list_command(plural: str, about: str) -> click.Command:
         if app.as_json:
             app.show_json(_as_json([registry]))
             return
-        rows = [(entry.label, entry.distribution, entry.target_name) for entry in registry]
-        nothing, class_ = f"There are no {_HEADINGS[registry.kind]}.", "CLASS"
-        app.show_table(rows, ("UID", "FROM", class_), optional=() if verbose else (class_,), empty=nothing)
-        groups = [
-            (name, counted(len(members), KIND_WORDS[registry.kind]), members[0].distribution)
-            for name, members in registry.groups.items()
-        ]
-        if groups:
-            app.show(f"\n{columns(groups, ('GROUP', 'MEMBERS', 'FROM'))}")
+        entries = [*registry]
+        app.show_list(
+            TableColumn("UID", [entry.label for entry in entries]),
+            TableColumn("FROM", [entry.distribution for entry in entries]),
+            TableColumn("CLASS", [entry.target_name for entry in entries], is_optional=not verbose),
+            empty=f"There are no {_HEADINGS[registry.kind]}.",
+        )
+        if registry.groups:
+            groups = registry.groups.values()
+            members = [counted(len(group), KIND_WORDS[registry.kind]) for group in groups]
+            distributions = [group[0].distribution for group in groups]
+            columns = {"GROUP": [*registry.groups], "MEMBERS": members, "FROM": distributions}
+            listed = as_list([TableColumn(head, cells) for head, cells in columns.items()], ANY_WIDTH)
+            app.show(f"\n{listed}")
         note_failures(app, app.plugins)
 
     return list_kind
@@ -196,7 +206,9 @@ def _secret_text(row: dict[str, Any], file: str) -> str:
         ("wanted by", ", ".join(row["wanted_by"])),
         ("get one", row["instructions"]),
     ]
-    return f"{row['name']}: {state}\n{columns(facts, indent='  ')}\n"
+    labels, texts = zip(*facts, strict=True)
+    listed = as_list([TableColumn("", labels), TableColumn("", texts)], ANY_WIDTH)
+    return f"{row['name']}: {state}\n{indented(listed)}\n"
 
 
 # --- items ---

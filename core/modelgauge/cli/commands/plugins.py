@@ -8,6 +8,7 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import FAILED, LazyGroup
+from modelgauge.documents.document import TableColumn
 from modelgauge.errors import UsageError
 from modelgauge.wording.phrases import counted
 
@@ -36,17 +37,13 @@ def plugins(ctx: click.Context, app: App, /) -> None:
     if app.as_json:
         app.show_json(_as_json(found))
         return
-    rows = [
-        (
-            plugin.name,
-            plugin.distribution,
-            plugin.version or "-",
-            f"{1000 * plugin.seconds:.1f} ms",
-            _registered(plugin),
-        )
-        for plugin in found.loaded
-    ]
-    app.show_table(rows, ("PLUGIN", "FROM", "VERSION", "LOADED IN", "REGISTERED"), folds={"REGISTERED": 12})
+    app.show_list(
+        TableColumn("PLUGIN", [plugin.name for plugin in found.loaded]),
+        TableColumn("FROM", [plugin.distribution for plugin in found.loaded]),
+        TableColumn("VERSION", [plugin.version or "-" for plugin in found.loaded]),
+        TableColumn("LOADED IN", [f"{1000 * plugin.seconds:.1f} ms" for plugin in found.loaded]),
+        TableColumn("REGISTERED", [*map(_registered, found.loaded)], fold=12),
+    )
     for failure in found.failures:
         version = f" {failure.announced_version}" if failure.announced_version else ""
         app.show(f"\nFAILED {failure.name} (from {failure.distribution}{version})\n  {failure.cause}")

@@ -17,9 +17,9 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
 from modelgauge.cli.sut_options import pop_sut_options, sut_options
+from modelgauge.documents.document import TableColumn
 from modelgauge.errors import InputFileError
-from modelgauge.reports.layout import ends_of, indented
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, ends_of, indented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,12 +111,12 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
         app.show_json(plain(done))
     else:
         marks = {True: "yes", False: "no", None: "-"}
-        rows = [
-            (ability.ability, marks[ability.is_there], ends_of(ability.detail, 300))
-            for ability in done.findings
-        ]
         app.show(f"{done.uid}\n")
-        app.show_table(rows, ("", "", "What came"), folds={"What came": 30})
+        app.show_list(
+            TableColumn("", [finding.ability for finding in done.findings]),
+            TableColumn("", [marks[finding.is_there] for finding in done.findings]),
+            TableColumn("What came", [ends_of(finding.detail, 300) for finding in done.findings], fold=30),
+        )
         spent = done.spent
         cost = f"${spent.cost_usd:,.6f}" if spent.cost_usd else "no cost reported"
         app.show(f"\nsent    {counted(spent.attempts, 'request')}, {counted(spent.tokens, 'token')}, {cost}")

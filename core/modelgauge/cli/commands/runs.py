@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ import click
 
 from modelgauge.cli.command_options import confirm, data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
+from modelgauge.documents.document import TableColumn
 from modelgauge.errors import RecordError
-from modelgauge.reports.layout import Style
 from modelgauge.wording.phrases import counted, time_of
 
 if TYPE_CHECKING:
@@ -72,14 +71,17 @@ def runs(
     if app.as_json:
         app.show_json({"runs": rows})
         return
-    table = [
-        (row["run_id"], *_pair_labels(row), row["state"], _scored_of_all(row), row["headline"])
-        for row in rows
-    ]
-    head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
-    folds = {"TEST": 8, "SUT": 8, "RESULT": 20}
+    labels = [_pair_labels(row) for row in rows]
     such = "such " if test or sut or since else ""
-    app.show_table(table, head, folds=folds, empty=f"There are no {such}runs in {folder}.")
+    app.show_list(
+        TableColumn("RUN", [row["run_id"] for row in rows]),
+        TableColumn("TEST", [label for label, _ in labels], fold=8),
+        TableColumn("SUT", [label for _, label in labels], fold=8),
+        TableColumn("STATE", [row["state"] for row in rows]),
+        TableColumn("SCORED", [*map(_scored_of_all, rows)]),
+        TableColumn("RESULT", [row["headline"] for row in rows], fold=20),
+        empty=f"There are no {such}runs in {folder}.",
+    )
 
 
 def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: datetime | None) -> bool:
@@ -146,7 +148,7 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
         "dataset": None if dataset is None else {"name": dataset.name, "digest": dataset.digest},
         "state": state,
         "counts": None if record is None else record.counts.model_dump(mode="json"),
-        "headline": "" if record is None else headline(record, Style.of(sys.stdout)),
+        "headline": "" if record is None else headline(record),
         "path": str(folder.path),
     }
 

@@ -15,8 +15,7 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.thresholds import parsed_by
-from modelgauge.reports.layout import indented, one_line
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, indented, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

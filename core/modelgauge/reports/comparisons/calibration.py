@@ -1,11 +1,11 @@
 """What `modelgauge calibrate-judge` shows: how far judge and people agree, and the scores that this corrects."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from modelgauge.comparison.judges.agreements import Agreement
-from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
+from modelgauge.comparison.judges.calibration import Calibration
 from modelgauge.comparison.judges.scores import ScoreEstimate
-from modelgauge.reports.layout import Page, Style
+from modelgauge.documents.document import Block, Fact, FactList, Heading, TableBlock, TableColumn
 from modelgauge.wording.figures import between, figure
 from modelgauge.wording.labels import short_labels
 from modelgauge.wording.phrases import counted
@@ -27,98 +27,106 @@ METHODS = {
 """What people call the estimates of a score."""
 
 
-def render_calibration(found: Calibration, style: Style, redact: Callable[[str], str] = str) -> str:
-    """A calibration as a person reads it.
-
-    Args:
-        found: to be shown.
-        style: of the terminal.
-        redact: takes secrets out of a text.
-
-    Returns:
-        Lines without white space at their ends.
-    """
-    page, several = Page(style, redact), len(found.suts) > 1
+def calibration_document(found: Calibration) -> Iterator[Block]:
+    """Return a calibration as a person reads it."""
     uids = [sut.sut for sut in found.suts]
     labels = dict(zip(uids, short_labels(uids), strict=True))
     judges = counted(len(found.measurements), "judge") if len(found.measurements) > 1 else "Judge"
     raters = f"{counted(len(found.raters), 'rater')} ({', '.join(found.raters)})"
-    page.add(f"{judges} {', '.join(found.measurements)} and {raters}", "bold")
-    rows = [row for agreement in found.agreements for row in _agreement_rows(agreement, labels)]
-    head = ["Labels of", "Agreement", "value", "95 % interval", "n"]
-    page.add_table(rows, head, folds={"Labels of": 16}, right=head[2:])
+    yield Heading(f"{judges} {', '.join(found.measurements)} and {raters}")
+    yield _agreement_table(found, labels)
     for agreement in found.agreements:
         if agreement.confusion:
-            _add_confusion(agreement, page, labels)
-    rows = [row if several else row[1:] for sut in found.suts for row in _score_rows(sut, labels, style)]
-    head = [*["SUT"] * several, "Score", f"value {style.plus_minus} std err", "95 % interval", "n"]
-    page.add_table(rows, head, folds={"SUT": 8, "Score": 16}, right=head[-3:])
-    page.add_facts([*_facts(found, labels)])
-    return page.rendered()
+            yield _confusion_table(agreement, labels)
+    yield _score_table(found, labels)
+    if facts := [*_facts(found, labels)]:
+        yield FactList(facts)
 
 
-def _facts(found: Calibration, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What stands below the tables: labels with texts."""
+def _facts(found: Calibration, labels: Mapping[str, str]) -> Iterator[Fact]:
+    """What stands below the tables."""
     several = len(found.suts) > 1
     for uid, label in labels.items():
         if label != uid or not several:
-            yield "SUT", f"{label}: {uid}" if several else uid
+            yield Fact("SUT", f"{label}: {uid}" if several else uid)
     for sut in found.suts:
         for estimate in sut.scores:
             if estimate.why_not:
-                yield "note", f"{labels[sut.sut]}, {METHODS[estimate.method]}: {estimate.why_not}"
+                yield Fact("note", f"{labels[sut.sut]}, {METHODS[estimate.method]}: {estimate.why_not}")
             if estimate.bounds:
                 worst, best = (figure(end, 0.01) for end in estimate.bounds)
                 missing = counted(sut.n_without_label, "missing label")
-                yield "note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}"
+                yield Fact("note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}")
     for note in found.notes:
-        yield "note", note
+        yield Fact("note", note)
 
 
-def _agreement_rows(found: Agreement, labels: Mapping[str, str]) -> Iterator[list[str]]:
-    """The rows of an agreement, of which the first says whose it is."""
-    whose = (
-        f"{found.between}, {labels[found.sut]}" if found.sut else found.between + ", all" * (len(labels) > 1)
-    )
-    for coefficient in found.coefficients:
-        value = "" if coefficient.value is None else f"{coefficient.value:.2f}"
-        yield [
-            whose,
-            COEFFICIENTS[coefficient.name],
-            value,
-            between(coefficient.interval, 0.1),
-            f"{found.n:,}",
+def _agreement_table(found: Calibration, labels: Mapping[str, str]) -> TableBlock:
+    """A row for each coefficient; the first of each agreement says whose labels it is about."""
+    rows = [
+        (agreement, coefficient) for agreement in found.agreements for coefficient in agreement.coefficients
+    ]
+    whose = [
+        _whose(agreement, labels) if coefficient is agreement.coefficients[0] else ""
+        for agreement, coefficient in rows
+    ]
+    values = ["" if coefficient.value is None else f"{coefficient.value:.2f}" for _, coefficient in rows]
+    return TableBlock(
+        [
+            TableColumn("Labels of", whose, fold=16),
+            TableColumn("Agreement", [COEFFICIENTS[coefficient.name] for _, coefficient in rows]),
+            TableColumn("value", values, right=True),
+            TableColumn(
+                "95 % interval", [between(coefficient.interval, 0.1) for _, coefficient in rows], right=True
+            ),
+            TableColumn("n", [f"{agreement.n:,}" for agreement, _ in rows], right=True),
         ]
-        whose = ""
+    )
 
 
-def _add_confusion(found: Agreement, page: Page, labels: Mapping[str, str]) -> None:
+def _whose(found: Agreement, labels: Mapping[str, str]) -> str:
+    if found.sut:
+        return f"{found.between}, {labels[found.sut]}"
+    return found.between + ", all" * (len(labels) > 1)
+
+
+def _confusion_table(found: Agreement, labels: Mapping[str, str]) -> TableBlock:
     categories = [figure(value) for value in found.categories]
     of = f" of {labels[found.sut]}" if found.sut else " of all" * (len(labels) > 1)
-    short = len(categories) > 4  # so that the table fits
-    head = [f"Labels{of}", *(category if short else f"judge: {category}" for category in categories)]
-    rows = [
-        [f"people: {category}", *(f"{count:,}" for count in row)]
-        for category, row in zip(categories, found.confusion, strict=True)
-    ]
-    page.add_table(rows, head, folds={}, right=head[1:])
+    heads = categories if len(categories) > 4 else [f"judge: {category}" for category in categories]
+    counts = zip(*found.confusion, strict=True)
+    return TableBlock(
+        [
+            TableColumn(f"Labels{of}", [f"people: {category}" for category in categories]),
+            *(
+                TableColumn(head, [f"{count:,}" for count in column], right=True)
+                for head, column in zip(heads, counts, strict=True)
+            ),
+        ]
+    )
 
 
-def _score_rows(sut: CalibratedSUT, labels: Mapping[str, str], style: Style) -> Iterator[list[str]]:
-    name = labels[sut.sut]
-    for estimate in sut.scores:
-        if estimate.value is not None:
-            yield [
-                name,
-                METHODS[estimate.method],
-                _value(estimate, style),
-                between(estimate.interval, 0.01),
-                f"{estimate.n:,}",
-            ]
-            name = ""
+def _score_table(found: Calibration, labels: Mapping[str, str]) -> TableBlock:
+    """A row for each known estimate of a score; the first of each SUT names it."""
+    rows: list[tuple[str, ScoreEstimate]] = []
+    for sut in found.suts:
+        known = [estimate for estimate in sut.scores if estimate.value is not None]
+        rows += [("" if place else labels[sut.sut], estimate) for place, estimate in enumerate(known)]
+    names = [TableColumn("SUT", [name for name, _ in rows], fold=8)] if len(found.suts) > 1 else []
+    return TableBlock(
+        [
+            *names,
+            TableColumn("Score", [METHODS[estimate.method] for _, estimate in rows], fold=16),
+            TableColumn("value ± std err", [_value(estimate) for _, estimate in rows], right=True),
+            TableColumn(
+                "95 % interval", [between(estimate.interval, 0.01) for _, estimate in rows], right=True
+            ),
+            TableColumn("n", [f"{estimate.n:,}" for _, estimate in rows], right=True),
+        ]
+    )
 
 
-def _value(estimate: ScoreEstimate, style: Style) -> str:
+def _value(estimate: ScoreEstimate) -> str:
     value, stderr = estimate.value or 0.0, estimate.stderr
     spread = stderr or (estimate.interval and (estimate.interval[1] - estimate.interval[0]) / 4) or 0.01
-    return figure(value, spread) + (f" {style.plus_minus} {figure(stderr, stderr)}" if stderr else "")
+    return figure(value, spread) + (f" ± {figure(stderr, stderr)}" if stderr else "")

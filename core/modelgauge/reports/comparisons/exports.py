@@ -1,30 +1,15 @@
-"""Comparisons for programs: JSON with all flipped items, JUnit XML, and annotations and Markdown for GitHub Actions."""
+"""Comparisons for programs: JSON with all flipped items, JUnit XML, and annotations for GitHub Actions."""
 
 import json
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison
-from modelgauge.comparison.units import unit_of
-from modelgauge.reports.comparisons.difference_tables import values_text
-from modelgauge.reports.comparisons.report import answers, differing, question
-from modelgauge.reports.comparisons.words import VERDICTS
-from modelgauge.wording.figures import p_text
-from modelgauge.wording.phrases import counted
 from modelgauge.wording.visible import visible
-
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)|^\d+[.)](?=\s|$)")
-"""What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""
-_HEAD = ("Test", "Measurement", "Candidate", "Values", "Difference", "95 % interval", "Adjusted p", "Verdict")
-_MOST_ROWS = 500  # GitHub takes a summary of 1 MiB
-_MOST = 10_000  # characters of a text
-_MOST_FLIPS = 10  # of each measurement and candidate, lost and won
 
 
 def comparison_as_json(
@@ -125,70 +110,3 @@ def without_commands(text: str) -> str:
     """
     token = secrets.token_hex(16)
     return f"::stop-commands::{token}\n{text}\n::{token}::"
-
-
-def markdown(
-    comparison: Comparison, outcomes: Sequence[GateOutcome], redact: Callable[[str], str] = str
-) -> str:
-    """The summary of a comparison and its gates in GitHub's Markdown.
-
-    Args:
-        comparison: what was found.
-        outcomes: what gates say of it.
-        redact: takes secrets out of a text.
-    """
-
-    def plain(text: str) -> str:
-        folded = " ".join(visible(redact(text))[:_MOST].split())
-        return _SPECIAL.sub(_escaped, folded)
-
-    lines = [f"### {plain(question(comparison))}", ""]
-    lines += [f"- {plain(answer)}" for answer in answers(comparison)]
-    if outcomes:
-        failed = [outcome for outcome in outcomes if not outcome.passed]
-        lines += ["", *(f"- **Failed** {plain(outcome.about)}: {plain(outcome.why)}" for outcome in failed)]
-        lines.append(f"- {len(outcomes) - len(failed):,} of {counted(len(outcomes), 'gate')} passed.")
-    rows = comparison.comparisons[:_MOST_ROWS]
-    lines += ["", f"| {' | '.join(_HEAD)} |", f"|{' --- |' * len(_HEAD)}"]
-    lines += [f"| {' | '.join(map(plain, _cells(row, comparison.alpha)))} |" for row in rows]
-    if len(rows) < len(comparison.comparisons):
-        more = len(comparison.comparisons) - len(rows)
-        lines += ["", f"{counted(more, 'more comparison is', 'more comparisons are')} left out."]
-    lines += ["", *(f"- {plain(text)}" for text in _flipped(comparison))]
-    differs = [f"- {plain(text)}" for text in differing(comparison)]
-    notes = [f"- {plain(note)}" for note in comparison.notes]
-    lines += ["", "Also differs:", "", *differs] if differs else []
-    lines += ["", "Notes:", "", *notes] if notes else []
-    return "\n".join([*lines, ""])
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """What is special as text; of the number of a list only what stands behind it is."""
-    before, special = found[0][:-1], found[0][-1]
-    return f"&#{ord(special)};" if special in "<>&@" else rf"{before}\{special}"
-
-
-def _flipped(comparison: Comparison) -> Iterator[str]:
-    """Some ids of the items that each candidate lost and won, the largest differences first."""
-    numbers = {
-        (row.test, row.measurement, row.candidate, won): row.wins if won else row.losses
-        for row in comparison.comparisons
-        for won in (False, True)
-    }
-    ids: dict[tuple[str, str, str, bool], list[str]] = {}
-    for flip in islice(comparison.iter_flips(_MOST_FLIPS), _MOST_ROWS):
-        ids.setdefault((flip.test, flip.measurement, flip.candidate, flip.won), []).append(flip.item_id)
-    for (test, measurement, candidate, won), shown in ids.items():
-        more = numbers[test, measurement, candidate, won] - len(shown)
-        rest = f" and {more:,} more" if more else ""
-        yield f"{'Won' if won else 'Lost'} by {candidate} ({test}, {measurement}): {', '.join(shown)}{rest}"
-
-
-def _cells(row: MeasurementComparison, alpha: float) -> Iterator[str]:
-    unit = unit_of(row.value_range)
-    yield from (row.test, row.measurement, row.candidate)
-    yield values_text(row, " → ")
-    yield f"{unit.signed(row.difference, row.stderr)} {unit.name}"
-    yield unit.between(row.interval, row.stderr)
-    yield "" if row.p_adjusted is None else p_text(row.p_adjusted, alpha)
-    yield VERDICTS[row.verdict]

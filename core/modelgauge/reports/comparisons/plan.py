@@ -1,9 +1,9 @@
 """What `modelgauge plan` shows: the items that a comparison needs, and the differences that it can find."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
-from modelgauge.comparison.plan import ComparisonDesign, ComparisonPlan, RepeatedDesign
-from modelgauge.reports.layout import Page, Style
+from modelgauge.comparison.plan import ComparisonPlan, RepeatedDesign
+from modelgauge.documents.document import Block, Fact, FactList, Heading, TableBlock, TableColumn
 from modelgauge.wording.figures import dollars, figure
 from modelgauge.wording.phrases import counted
 
@@ -16,36 +16,20 @@ _DESIGNS = {
 }
 
 
-def render_comparison_plan(plan: ComparisonPlan, style: Style, redact: Callable[[str], str] = str) -> str:
-    """A plan as a person reads it.
-
-    Args:
-        plan: to be shown.
-        style: of the terminal.
-        redact: takes secrets out of a text.
-
-    Returns:
-        Lines without white space at their ends.
-    """
-    page = Page(style, redact)
-    page.add(_goal(plan), "bold")
-    _add_designs(plan, page)
-    facts = [("assumed", ", ".join(_assumed(plan)))]
+def comparison_plan_document(plan: ComparisonPlan) -> Iterator[Block]:
+    """Return a plan as a person reads it."""
+    yield Heading(_goal(plan))
+    yield _designs_table(plan)
+    facts = [Fact("assumed", ", ".join(_assumed(plan)))]
     if plan.cost_usd is not None:
-        facts.append(("cost", f"about {dollars(plan.cost_usd)} for all answers of both systems"))
-    page.add_facts([*facts, *(("note", note) for note in plan.notes)])
-    page.add_gap()
-    for rows, head in (
-        (plan.same_calls, "The same calls, spent on more items or on more repeats"),
-        (
-            plan.more_repeats,
-            f"The {counted(plan.assumed.items or 0, 'item')} that there are, asked more often",
-        ),
-    ):
-        if rows:
-            page.add(head, "bold")
-            _add_repeats(rows, page)
-    return page.rendered()
+        facts.append(Fact("cost", f"about {dollars(plan.cost_usd)} for all answers of both systems"))
+    yield FactList([*facts, *(Fact("note", note) for note in plan.notes)])
+    if plan.same_calls:
+        yield Heading("The same calls, spent on more items or on more repeats")
+        yield _repeats_table(plan.same_calls)
+    if plan.more_repeats:
+        yield Heading(f"The {counted(plan.assumed.items or 0, 'item')} that there are, asked more often")
+        yield _repeats_table(plan.more_repeats)
 
 
 def _goal(plan: ComparisonPlan) -> str:
@@ -59,22 +43,20 @@ def _goal(plan: ComparisonPlan) -> str:
     return f"To find a difference of {figure(effect)}{what} {chance}"
 
 
-def _add_designs(plan: ComparisonPlan, page: Page) -> None:
+def _designs_table(plan: ComparisonPlan) -> TableBlock:
     designs, items = plan.designs, plan.assumed.items
-    alike = all(_effect_text(design.gain) == _effect_text(design.loss) for design in designs)
-    cells: dict[str, Callable[[ComparisonDesign], str]] = {
-        "Design": lambda design: _DESIGNS[design.samples, design.test]
-    }
+    gains = [_effect_text(design.gain) for design in designs]
+    losses = [_effect_text(design.loss) for design in designs]
+    columns = [TableColumn("Design", [_DESIGNS[design.samples, design.test] for design in designs], fold=20)]
     if plan.effect is not None:
-        cells["needs"] = lambda design: f"{design.items or 0:,}"
+        columns.append(TableColumn("needs", [f"{design.items or 0:,}" for design in designs], right=True))
     if plan.effect is not None and items:
-        cells["power"] = lambda design: f"{design.power or 0.0:.2f}"
+        columns.append(TableColumn("power", [f"{design.power or 0.0:.2f}" for design in designs], right=True))
     if items:
-        cells["finds" if alike else "finds a gain of"] = lambda design: _effect_text(design.gain)
-    if items and not alike:
-        cells["a loss of"] = lambda design: _effect_text(design.loss)
-    rows = [[cell(design) for cell in cells.values()] for design in designs]
-    page.add_table(rows, [*cells], folds={"Design": 20}, right=[*cells][1:])
+        columns.append(TableColumn("finds" if gains == losses else "finds a gain of", gains, right=True))
+    if items and gains != losses:
+        columns.append(TableColumn("a loss of", losses, right=True))
+    return TableBlock(columns)
 
 
 def _effect_text(effect: float | None) -> str:
@@ -100,17 +82,14 @@ def _assumed(plan: ComparisonPlan) -> list[str]:
     return [fact for fact, is_known in facts.items() if is_known]
 
 
-def _add_repeats(rows: Sequence[RepeatedDesign], page: Page) -> None:
-    head = ["items", "repeats", "calls of each", "std err", "finds", "cost"]
-    cells = [
-        [
-            f"{design.items:,}",
-            f"{design.repeats:,}",
-            f"{design.calls:,}",
-            f"{design.stderr:.3g}",
-            _effect_text(design.detectable),
-        ]
-        + [dollars(design.cost_usd)] * (design.cost_usd is not None)
-        for design in rows
-    ]
-    page.add_table(cells, head[: len(cells[0])], folds={}, right=head)
+def _repeats_table(designs: Sequence[RepeatedDesign]) -> TableBlock:
+    columns = {
+        "items": [f"{design.items:,}" for design in designs],
+        "repeats": [f"{design.repeats:,}" for design in designs],
+        "calls of each": [f"{design.calls:,}" for design in designs],
+        "std err": [f"{design.stderr:.3g}" for design in designs],
+        "finds": [_effect_text(design.detectable) for design in designs],
+    }
+    if designs[0].cost_usd is not None:
+        columns["cost"] = [dollars(design.cost_usd) for design in designs]
+    return TableBlock([TableColumn(head, cells, right=True) for head, cells in columns.items()])

@@ -1,10 +1,10 @@
-"""The text that a person reads of a comparison: the answer in words, then the numbers with their intervals drawn.
+"""What a person reads of a comparison: the answer in words, then the numbers with their intervals drawn.
 
-`render` makes a text and prints nothing. The tables are in `tables.py`.
+The tables are in `tables.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from modelgauge.comparison.difference import MarginTest, MeasurementComparison
 from modelgauge.comparison.families import Family
@@ -12,44 +12,43 @@ from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.units import unit_of
 from modelgauge.comparison.verdicts import found_difference
 from modelgauge.data.results import GIVEN
-from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
+from modelgauge.documents.document import Block, Fact, FactList, Heading, RoomyTable, Sentences
+from modelgauge.reports.comparisons.tables import difference_tables, leaderboard_blocks, matrix_table
 from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json
-from modelgauge.reports.layout import Page, Style, one_line
 from modelgauge.wording.figures import figure, p_phrase
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, one_line
 
 _DETAILED = 6  # comparisons that are answered one by one, and candidates that are named in the question
 _MOST_OF_A_LINE = 2000  # characters: names may be of any length, and hold line breaks
 _MANY = 30  # comparisons, of which none is shown in full where all stand in a matrix
 _MOST_LINES = 3  # of what is said of single tests
 
-Facts = Iterator[tuple[str, str]]  # labels with texts
 
-
-def render(
-    comparison: Comparison, style: Style, redact: Callable[[str], str] = str, *, next_command: str = ""
-) -> str:
-    """The report of a comparison.
+def comparison_document(comparison: Comparison, *, next_command: str = "") -> Iterator[Block]:
+    """Return the report of a comparison.
 
     Args:
         comparison: what was found.
-        style: of the terminal.
-        redact: takes secrets out of a text; each cell goes through it before lines are broken.
         next_command: what shows more; empty if nothing does.
-
-    Returns:
-        Lines without white space at their ends; with ANSI codes only where the style has colour.
     """
-    page = Page(style, redact)
-    page.add(one_line(question(comparison), _MOST_OF_A_LINE), "bold")
-    for line in answers(comparison):
-        page.add(one_line(line, _MOST_OF_A_LINE))
-    page.add_gap()
-    in_matrix = add_matrix(comparison, page)
-    add_differences(comparison, page, only_means=in_matrix and len(comparison.comparisons) > _MANY)
-    add_leaderboards(comparison, page)
-    page.add_facts([*facts(comparison)], [("next", next_command)] if next_command else [])
-    return page.rendered()
+    yield Heading(one_line(question(comparison), _MOST_OF_A_LINE))
+    yield Sentences([one_line(answer, _MOST_OF_A_LINE) for answer in answers(comparison)])
+    matrix, differences = matrix_table(comparison), difference_tables(comparison)
+    if matrix is None:
+        yield from differences
+    else:
+        many = len(comparison.comparisons) > _MANY
+        yield RoomyTable(matrix, [*_means(comparison)] if many else differences, otherwise=differences)
+    yield from leaderboard_blocks(comparison)
+    more = [Fact("next", next_command, is_whole=True)] if next_command else []
+    yield FactList([*facts(comparison), *more])
+
+
+def _means(comparison: Comparison) -> Iterator[Block]:
+    """The differences of means over tests, beside a matrix of many comparisons."""
+    yield from difference_tables(comparison, only_means=True)
+    text = "The interval of each comparison: with fewer candidates, or with --json."
+    yield Sentences([text], look="dim")
 
 
 def question(comparison: Comparison) -> str:
@@ -90,41 +89,41 @@ def distinct_names(
 # --- facts beside the tables ------------------------------------------------------------------------
 
 
-def facts(comparison: Comparison) -> Facts:
-    """What else a reader should know: labels with texts."""
+def facts(comparison: Comparison) -> Iterator[Fact]:
+    """Return what else a reader should know."""
     rows = comparison.comparisons
     for system in (comparison.baseline, *comparison.candidates):
         if len(system.label) < len(system.sut_uid) and system.sut_uid != GIVEN:
-            yield "system", f"{system.label}: {system.sut_uid}"
+            yield Fact("system", f"{system.label}: {system.sut_uid}")
     yield from _pairing(rows)
     if len(rows) == 1:
         yield from _precision(rows[0], Family.of(comparison))
     for row in rows:
         if row.groups_text is not None:
             about = _of(row, rows)
-            yield "groups", f"{about}: {row.groups_text}" if about else row.groups_text
+            yield Fact("groups", f"{about}: {row.groups_text}" if about else row.groups_text)
     if comparison.family > 1:
-        yield (
+        yield Fact(
             "family",
             f"{comparison.family:,} p values, adjusted together (Holm); intervals are not adjusted",
         )
     for text in differing(comparison) or ["in nothing else that the runs record"]:
-        yield "differs", text
+        yield Fact("differs", text)
     for note in comparison.notes:
-        yield "note", note
+        yield Fact("note", note)
 
 
-def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
+def _pairing(rows: Sequence[MeasurementComparison]) -> Iterator[Fact]:
     """How many items were paired, and by which key; of several tests those first that lack most."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: row.n_paired - items_in(row)):
         found.setdefault(_paired(row, by_side=len(rows) <= _DETAILED), []).append(_of(row, rows))
     for place, (text, names) in enumerate(found.items()):
         if place == _MOST_LINES:
-            yield "paired", f"{counted(len(found) - place, 'more kind')} of this; --json has all"
+            yield Fact("paired", f"{counted(len(found) - place, 'more kind')} of this; --json has all")
             return
         of = "" if len(found) == 1 else f"{names[0] if len(names) == 1 else f'{len(names):,} comparisons'}: "
-        yield "paired", f"{of}{text}"
+        yield Fact("paired", f"{of}{text}")
 
 
 def items_in(row: MeasurementComparison) -> int:
@@ -161,14 +160,14 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
     return " on ".join(filter(None, [*distinct_names(row, rows, "candidate"), of]))
 
 
-def _precision(row: MeasurementComparison, family: Family) -> Facts:
+def _precision(row: MeasurementComparison, family: Family) -> Iterator[Fact]:
     """How sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
         around = (
             f", 95 % interval {unit.between(row.bounds_interval, row.stderr)}" if row.bounds_interval else ""
         )
-        yield (
+        yield Fact(
             "bounds",
             (
                 f"{unit.counted(unit.between(row.worst_to_best, row.stderr))} if all missing items were worst or best"
@@ -181,25 +180,25 @@ def _precision(row: MeasurementComparison, family: Family) -> Facts:
             for stderr in (row.stderr, row.stderr_unpaired)
         )
         related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
-        yield "error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}"
+        yield Fact("error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}")
     mde = found_difference(row, family)
     if mde is not None:
         found = unit.counted(figure(unit.scale * mde, unit.scale * mde))
-        yield "finds", f"a true difference of {found} 4 times in 5"
+        yield Fact("finds", f"a true difference of {found} 4 times in 5")
     if row.equivalence is not None:
-        yield "margin", _margin(row.equivalence, row, family.alpha)
+        yield Fact("margin", _margin(row.equivalence, row, family.alpha))
     if row.repeats is not None and row.repeats.between + row.repeats.within:
         share = 100 * row.repeats.within / (row.repeats.between + row.repeats.within)
-        yield (
+        yield Fact(
             "repeats",
             f"{share:.0f} % of the variance is between answers to one item: more repeats make it less",
         )
     if row.n_clusters is not None:
-        yield "clusters", f"{row.n_clusters:,}; items of one are not independent"
+        yield Fact("clusters", f"{row.n_clusters:,}; items of one are not independent")
     kinds = {"p": row.p_kind, "interval": row.interval_kind}
     by = [f"{what} by {METHODS.get(kind, kind)}" for what, kind in kinds.items() if kind]
     if by:
-        yield "method", ", ".join(by)
+        yield Fact("method", ", ".join(by))
 
 
 def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:

@@ -1,229 +1,345 @@
-"""The tables of a comparison for a terminal: differences with their intervals drawn, a matrix, leaderboards."""
+"""The tables of a comparison: differences with their intervals drawn, a matrix, leaderboards."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from modelgauge.comparison.result import Comparison
+from modelgauge.comparison.difference import Difference, MacroComparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison, LeaderboardTable, RankedSystem
 from modelgauge.comparison.units import Unit, unit_of
-from modelgauge.reports.comparisons.difference_tables import (
-    NAMES,
-    Columns,
-    DifferenceLine,
-    DifferenceTable,
-    difference_tables,
-    leaderboard_items,
-    leaderboard_rows,
-    ranks,
+from modelgauge.data.results import Direction
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.columns import cells
+from modelgauge.documents.document import (
+    Block,
+    Cell,
+    Finding,
+    Heading,
+    Interval,
+    TableBlock,
+    TableColumn,
+    Text,
+    joined,
 )
 from modelgauge.reports.comparisons.words import VERDICTS
-from modelgauge.reports.layout import Page, cells, one_line
+from modelgauge.wording.figures import figure, p_text
+from modelgauge.wording.phrases import counted, one_line
 
-_MOST_OF_A_LINE = 500
-_MANY = 12  # rows, from which on each must do with one line
+ARROW = " → "
+_NAMES = ("Test", "Measurement", "Candidate")
+_NARROWEST_NAME = 8  # characters to which names may be folded
+_SIDES = ("baseline", "candidate")
+_LABEL = 18  # characters of a system's name that fit over a column of values
+_SHORT = 14  # characters of a system's name that fit over a half of a drawing
+_COUNTS = ("won", "lost", "equal")
+_P_HEADS = ("p", "adj. p")
+_WIDTH = 240  # pixels of a drawing on a page
 _MOST_BOARDS = 3  # leaderboards that are shown in full
-_KEPT = 3  # columns beside the drawing that are shown however little room there is
-_LEAST_CHART, _GOOD_CHART, _MOST_CHART = 13, 21, 41
-_WIDE_NAME = 20
-_GAP = 3  # between the columns of a table with a rule
-_STEPS = (1, 2, 2.5, 5, 10)
-_MOST_STEPS = 4  # between the ends of an axis
-_UNICODE, _ASCII = tuple("│┼─├┤"), tuple(":+-[]")
-_FOLDS = dict.fromkeys((*NAMES, "System"), 8)
+_MOST_OF_A_LINE = 500
+_LEGEND: dict[Finding, str] = {"untold": "cannot tell", "untested": "untested"}
 
 
-class TextAxis:
-    """An axis from the lowest to the highest value, both rounded outwards; 0 is on it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DifferenceLine:
+    """A row of a table of differences: a comparison, one of its groups, or a mean over tests.
 
     Args:
-        values: that must have room on it; those that are not finite are left out.
-        width: how many characters it has, 3 or more.
-        symbols: whether the terminal has more than ASCII.
+        names: the test, the measurement and the candidate.
+        is_mean: whether it is a mean over tests.
+        group: the group with the number of its items; empty for no group.
+        row: that has the difference, with its standard error and interval.
+        finding: whether it is a finding.
+        other: its other cells, by the heads of their columns.
     """
 
-    def __init__(self, values: Iterable[float], width: int, *, symbols: bool) -> None:
-        finite = [0.0, *(value for value in values if math.isfinite(value))]
-        step = _step(max(finite) - min(finite))
-        self._low, self._high = math.floor(min(finite) / step) * step, math.ceil(max(finite) / step) * step
-        if self._low == self._high:
-            self._low, self._high = -step, step
-        self._width = width
-        self._lines = _UNICODE if symbols else _ASCII
-
-    def head(self) -> str:
-        """The ends of the axis and its 0, as the head of a column of drawings."""
-        low, high = (f"{end:+.6g}" if end else "0" for end in (self._low, self._high))
-        line = f"{low}{high:>{max(1 + len(high), self._width - len(low))}}"
-        zero = self._at(0)
-        free = len(low) < zero < self._width - len(high) - 1
-        return f"{line[:zero]}0{line[zero + 1 :]}" if free else line
-
-    def drawn(self, value: float | None, interval: tuple[float, float] | None, mark: str) -> str:
-        """A value with its interval, and where 0 is.
-
-        Args:
-            value: None for no value.
-            interval: its ends, on the axis like the value.
-            mark: the character that stands for the value.
-        """
-        zero, crossing, inside, low_end, high_end = self._lines
-        line = [" "] * self._width
-        line[self._at(0)] = zero
-        if interval is not None:
-            low, high = map(self._at, interval)
-            line[low : high + 1] = inside * (high + 1 - low)
-            if low <= self._at(0) <= high:
-                line[self._at(0)] = crossing
-            line[low], line[high] = low_end, high_end
-        if value is not None:
-            line[self._at(value)] = mark
-        return "".join(line)
-
-    def _at(self, value: float) -> int:
-        place = (value - self._low) / (self._high - self._low) * (self._width - 1)
-        return min(max(round(place), 0), self._width - 1)
+    names: tuple[str, str, str]
+    is_mean: bool = False
+    group: str = ""
+    row: Difference
+    finding: Finding = "untested"
+    other: dict[str, Cell] = field(default_factory=dict)
 
 
-def _step(span: float) -> float:
-    """The smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into a few parts."""
-    if span <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(span / _MOST_STEPS))
-    return next(step * power for step in _STEPS if step * power * _MOST_STEPS >= span * (1 - 1e-9))
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Lines of one unit and direction.
+
+    Args:
+        unit: of all of them.
+        direction: which values are better; None if unknown.
+        lines: the rows of the table.
+    """
+
+    unit: Unit
+    direction: Direction | None
+    lines: list[_DifferenceLine] = field(default_factory=list)
 
 
-def add_differences(comparison: Comparison, page: Page, *, only_means: bool = False) -> None:
-    """Add a table of differences for each unit and direction, groups and means over tests included.
+def difference_tables(
+    comparison: Comparison, *, only_means: bool = False, labelled: bool = True, items: str = ""
+) -> list[TableBlock]:
+    """The tables of a comparison, groups and means over tests included.
 
     Args:
         comparison: what was found.
-        page: where to.
-        only_means: leave out the single comparisons, and say so.
+        only_means: leave out the single comparisons.
+        labelled: name systems over their values, where their names are short.
+        items: the address of compared items on a page, with braces for the place of the comparison and for the
+            outcome; empty if there are none.
     """
-    for table in difference_tables(comparison, page.style.arrow, only_means=only_means):
-        _add_table(table, page)
-    if only_means:
-        page.add("The interval of each comparison: with fewer candidates, or with --json.", "dim")
-        page.add_gap()
+    tables: dict[object, _Lines] = {}
+
+    def lines_of(row: MeasurementComparison | MacroComparison) -> list[_DifferenceLine]:
+        unit = unit_of(row.value_range)
+        key = unit, "" if unit.name else row.measurement, row.direction
+        return tables.setdefault(key, _Lines(unit, row.direction)).lines
+
+    for place in () if only_means else _by_test(comparison.comparisons):
+        found = _lines(place, comparison, labelled=labelled, items=items)
+        lines_of(comparison.comparisons[place]).extend(found)
+    for mean in comparison.macro:
+        lines_of(mean).append(_mean_line(mean, comparison))
+    all_names = {line.names for table in tables.values() for line in table.lines}
+    return [_table(table, all_names, comparison.labels) for table in tables.values()]
 
 
-def _add_table(differences: DifferenceTable, page: Page) -> None:
-    names, beside, lines = differences.names(), differences.numbers(), differences.lines
-    axis = TextAxis(differences.ends, _chart_width(names, beside, page), symbols=page.style.symbols)
-    drawings = [_drawing(line, differences.unit, axis, page) for line in lines]
-    table = [*names, (axis.head(), drawings), *beside]
-    left_out = _drop_what_has_no_room(table, axis.head(), page)
-    page.add(_caption(differences, page), "dim")
-    _add(table, page, axis.head())
-    if left_out:
-        page.add(f"Also there, in a wider terminal or with --json: {', '.join(left_out)}.", "dim")
-        page.add_gap()
+def _table(found: _Lines, all_names: Collection[tuple[str, str, str]], labels: Sequence[str]) -> TableBlock:
+    lines, names = found.lines, [*_names(found.lines)]
+    intervals = [_interval(line, found.unit) for line in lines]
+    ends = [end for cell in intervals for end in cell.ends or (cell.value or 0.0,)]
+    axis = Axis.over(ends, zero=True).sized(_WIDTH)
+    drawn = TableColumn("", intervals, axis=axis, sides=_sides(found.direction, labels))
+    legend = [(look, words) for look, words in _LEGEND.items() if any(line.finding == look for line in lines)]
+    of = _unnamed([column.head for column in names], lines[0].names, all_names)
+    return TableBlock(
+        [*names, drawn, *_numbers(lines, found.unit)],
+        caption=_about(found, of),
+        legend=legend,
+        kind="forest",
+        apart=[place for place, line in enumerate(lines) if line.is_mean],
+    )
 
 
-def _chart_width(names: Columns, beside: Columns, page: Page) -> int:
-    """How wide drawings are: a good width beside as many columns as that leaves room for, else what is left."""
-    room = page.style.width
-    for number in range(len(beside), min(_KEPT, len(beside)) - 1, -1):
-        room = page.style.width - sum(_width(column) + _GAP for column in (*names, *beside[:number]))
-        if room >= _GOOD_CHART:
-            break
-    return min(max(room, _LEAST_CHART), _MOST_CHART)
+def _about(found: _Lines, of: str) -> str:
+    """What the numbers of a table are."""
+    better = f", {found.direction} is better" if found.direction else "; which values are better is not known"
+    points = f" in {found.unit.name}" if found.unit.name else ""
+    start = f"{of}: candidate" if of else "Candidate"
+    return f"{start} less baseline{points}{better}"
 
 
-def _width(column: tuple[str, list[str]]) -> int:
-    return max(_FOLDS.get(column[0], 0), *map(cells, (column[0], *column[1])))
+def _unnamed(
+    heads: Collection[str], own: tuple[str, str, str], all_names: Collection[tuple[str, str, str]]
+) -> str:
+    """The test, measurement or candidate of a table, where none of its columns has it, and other tables have others."""
+    return ", ".join(
+        name
+        for head, name, others in zip(_NAMES, own, zip(*all_names, strict=True), strict=True)
+        if head not in heads and len({*others}) > 1
+    )
 
 
-def _drawing(line: DifferenceLine, unit: Unit, axis: TextAxis, page: Page) -> str:
-    difference, ends = line.row.difference, line.row.interval
-    value = None if difference is None else unit.scale * difference
-    scaled = None if ends is None else (unit.scale * ends[0], unit.scale * ends[1])
-    return axis.drawn(value, scaled, _mark(line.is_finding, page))
+def _names(lines: Sequence[_DifferenceLine]) -> Iterator[TableColumn]:
+    """The columns of names, as far as they tell the rows apart; in the first of them the names of groups."""
+    found = [
+        (head, [line.names[place] for line in lines])
+        for place, head in enumerate(_NAMES)
+        if len({line.names[place] for line in lines}) > 1
+        or (place == 0 and any(line.is_mean for line in lines))
+    ] or [("Measurement", [line.names[1] for line in lines])]
+    for at in range(len(lines) - 1, 0, -1):
+        if len(found) > 1 and found[0][1][at] == found[0][1][at - 1]:
+            found[0][1][at] = ""
+    for at, line in enumerate(lines):
+        if line.group:
+            for _, column in found:
+                column[at] = ""
+            found[0][1][at] = f"  {line.group}"
+    return (TableColumn(head, names, fold=_NARROWEST_NAME, kind="name") for head, names in found)
 
 
-def _mark(is_finding: bool | None, page: Page) -> str:
-    found, untold, untested = "●○◇" if page.style.symbols else "#ox"
-    return untested if is_finding is None else found if is_finding else untold
+def _numbers(lines: Sequence[_DifferenceLine], unit: Unit) -> Iterator[TableColumn]:
+    """The columns of numbers that any row has."""
+    differences = [unit.signed(line.row.difference, line.row.stderr) for line in lines]
+    yield TableColumn("difference", differences, right=True, kind="number")
+    intervals = [unit.between(line.row.interval, line.row.stderr) for line in lines]
+    yield TableColumn("95 % interval", intervals, kind="number")
+    for head in dict.fromkeys(name for line in lines for name in line.other):
+        column = TableColumn(
+            head, [line.other.get(head, "") for line in lines], right=head in _P_HEADS, kind="number"
+        )
+        if not column.is_empty:
+            yield column
 
 
-def _caption(differences: DifferenceTable, page: Page) -> str:
-    legend = [
-        f"{_mark(is_finding, page)} {word}"
-        for is_finding, word in ((False, "cannot tell"), (None, "untested"))
-        if any(line.is_finding is is_finding for line in differences.lines)
-    ]
-    return ". ".join(filter(None, [differences.about, ", ".join(legend)]))
+def _interval(line: _DifferenceLine, unit: Unit) -> Interval:
+    row = line.row
+    if row.difference is None:
+        return Interval(None, finding=line.finding)
+    known, ends = f"{unit.signed(row.difference, row.stderr)} {unit.name}".strip(), None
+    if row.interval is not None:
+        low, high = row.interval
+        ends = unit.scale * low, unit.scale * high
+        known += f", from {unit.between(row.interval, row.stderr)}"
+    return Interval(unit.scale * row.difference, ends, line.finding, mark=0.0, label=known)
 
 
-def _drop_what_has_no_room(table: Columns, drawn: str, page: Page) -> list[str]:
-    """Take out the last columns of a long table until each row has one line, and return their names."""
-    dropped: list[str] = []
-    least = next(at for at, (head, _) in enumerate(table) if head == drawn) + 1 + _KEPT
-    while len(table[0][1]) > _MANY and len(table) > least and not _fits(table, page):
-        dropped.insert(0, table.pop()[0])
-    return dropped
+def _sides(direction: Direction | None, labels: Sequence[str]) -> tuple[str, str]:
+    """Name what values on the left and on the right of 0 mean."""
+    short = len(labels) == 2 and max(map(len, labels)) <= _SHORT
+    first, second = labels if short else _SIDES
+    if direction is None:
+        return f"{second} lower", f"{second} higher"
+    better = f"{first} better", f"{second} better"
+    return better if direction == "higher" else better[::-1]
 
 
-def _fits(table: Columns, page: Page) -> bool:
-    """Whether the columns of a table stand side by side, with names folded a little."""
-    wide = [min(_width(column), _WIDE_NAME) if column[0] in NAMES else _width(column) for column in table]
-    return sum(wide) + _GAP * (len(wide) - 1) <= page.style.width
+def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:
+    """The places of comparisons, those of each test together, in the order of the tests."""
+    tests = {test: place for place, test in enumerate(dict.fromkeys(row.test for row in rows))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(row.measurement for row in rows))}
+    return sorted(
+        range(len(rows)), key=lambda place: (tests[rows[place].test], names[rows[place].measurement])
+    )
 
 
-def _add(table: Columns, page: Page, drawn: str = "") -> None:
-    rows = list(zip(*(column for _, column in table), strict=True))
-    right = {"difference", "adj. p", "p", "rank"}
-    page.add_table(rows, [head for head, _ in table], folds=_FOLDS, right=right, drawn={drawn})
+def _lines(place: int, comparison: Comparison, *, labelled: bool, items: str) -> Iterator[_DifferenceLine]:
+    row = comparison.comparisons[place]
+    head = _values_head(comparison) if labelled else ARROW.join(_SIDES)
+    names = row.test, row.measurement, row.candidate
+    missing = len(comparison.comparisons) > 1 and row.bounds is not None and row.bounds[0] < row.bounds[1]
+    counts = zip(_COUNTS, (row.wins, row.losses, row.ties), strict=True)
+    yield _DifferenceLine(
+        names=names,
+        row=row,
+        finding="untold" if row.verdict == "cannot_tell" else "told",
+        other={
+            _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
+            head: values_text(row),
+            "/".join(_COUNTS): joined(
+                "/", [Text(f"{count:,}", items.format(place, name)) for name, count in counts]
+            ),
+            "worst to best": unit_of(row.value_range).between(row.worst_to_best, row.stderr)
+            if missing
+            else "",
+        },
+    )
+    for group in row.groups:
+        yield _DifferenceLine(
+            names=names,
+            group=f"{group.group} ({group.n_paired:,})",
+            row=group,
+            other={head: values_text(group)},
+        )
+
+
+def _mean_line(mean: MacroComparison, comparison: Comparison) -> _DifferenceLine:
+    p = "" if mean.p_adjusted is None else p_text(mean.p_adjusted, comparison.alpha)
+    return _DifferenceLine(
+        names=(f"mean of {counted(len(mean.tests), 'test')}", mean.measurement, mean.candidate),
+        is_mean=True,
+        row=mean,
+        finding="untold" if mean.verdict == "cannot_tell" else "told",
+        other={_p_head(comparison): p},
+    )
+
+
+def _p_head(comparison: Comparison) -> str:
+    return _P_HEADS[comparison.family > 1]
+
+
+def _values_head(comparison: Comparison) -> str:
+    """The head of the column of values: the systems' names where they are short."""
+    labels = comparison.labels
+    short = len(labels) == 2 and max(map(cells, labels)) <= _LABEL
+    return ARROW.join(labels if short else _SIDES)
+
+
+def values_text(row: Difference) -> str:
+    """The values of both systems, with an arrow between them."""
+    values = row.baseline_value, row.candidate_value
+    return ARROW.join(figure(value, row.stderr) for value in values if value is not None)
 
 
 # --- several candidates -----------------------------------------------------------------------------
 
 
-def add_matrix(comparison: Comparison, page: Page) -> bool:
-    """Add a row for each test and measurement, a column for each candidate, where that says more than a list.
-
-    Returns:
-        Whether it was added.
-    """
+def matrix_table(comparison: Comparison) -> TableBlock | None:
+    """A row for each test and measurement, a column for each candidate; None where that says no more than a list."""
     labels = comparison.labels[1:]
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in comparison.comparisons:
         word = "" if row.verdict == "cannot_tell" else VERDICTS[row.verdict]
         shown = f"{unit_of(row.value_range).signed(row.difference, row.stderr)} {word}".strip()
         found.setdefault((row.test, row.measurement), {})[row.candidate] = shown
-    table = _by_system(found, labels)
-    if len(labels) < 2 or len(found) < 2 or not _fits(table, page):
-        return False
+    if len(labels) < 2 or len(found) < 2:
+        return None
     units = {unit_of(row.value_range).name for row in comparison.comparisons}
     points = f", in {units.pop()}" if len(units) == 1 and "" not in units else ""
     about = f"Less {comparison.baseline.label}{points}; without a word, it cannot be told"
-    page.add(one_line(about, _MOST_OF_A_LINE), "dim")
-    _add(table, page)
-    return True
+    return TableBlock([*_by_system(found, labels)], caption=one_line(about, _MOST_OF_A_LINE))
 
 
-def add_leaderboards(comparison: Comparison, page: Page) -> None:
-    """Add the systems by rank, with indistinguishable systems; for many tests and measurements the ranks alone."""
+def leaderboard_blocks(comparison: Comparison) -> Iterator[Block]:
+    """The systems by rank, with indistinguishable systems; for many tests and measurements the ranks alone."""
     if len(comparison.leaderboard) > _MOST_BOARDS:
-        _add_ranks(comparison, page)
+        found = {
+            (board.test, board.measurement): {system.system: ranks(system) for system in board.systems}
+            for board in comparison.leaderboard
+        }
+        yield TableBlock([*_by_system(found, comparison.labels)], caption="Ranks that each system may have")
         return
     for board in comparison.leaderboard:
-        page.add(f"{board.test}, {board.measurement}: {leaderboard_items(board)}", "bold")
-        columns = map(list, zip(*leaderboard_rows(board), strict=True))
-        _add(list(zip(("rank", "System", "value", "not told apart"), columns, strict=True)), page)
+        yield Heading(f"{board.test}, {board.measurement}: {leaderboard_items(board)}")
+        yield leaderboard_table(board)
 
 
-def _add_ranks(comparison: Comparison, page: Page) -> None:
-    found = {
-        (board.test, board.measurement): {system.system: ranks(system) for system in board.systems}
-        for board in comparison.leaderboard
-    }
-    page.add("Ranks that each system may have", "dim")
-    _add(_by_system(found, comparison.labels), page)
+def leaderboard_table(board: LeaderboardTable) -> TableBlock:
+    """A row for each system. Systems with the same letter are indistinguishable."""
+    values = [system.value for system in board.systems]
+    error = (max(values) - min(values)) / 10
+    several = [group for group in board.groups if len(group) > 1]
+    letters = [
+        " ".join(_letter(place) for place, group in enumerate(several) if system.system in group)
+        for system in board.systems
+    ]
+    return TableBlock(
+        [
+            TableColumn("rank", [*map(ranks, board.systems)], right=True),
+            TableColumn(
+                "System", [system.system for system in board.systems], fold=_NARROWEST_NAME, kind="name"
+            ),
+            TableColumn("value", [figure(value, error) for value in values], kind="number"),
+            TableColumn("not told apart", letters),
+        ]
+    )
 
 
-def _by_system(found: Mapping[tuple[str, str], Mapping[str, str]], labels: Sequence[str]) -> Columns:
+def _by_system(
+    found: Mapping[tuple[str, str], Mapping[str, str]], labels: Sequence[str]
+) -> Iterator[TableColumn]:
     """A row for each test and measurement, a column for each system."""
-    table: Columns = [("Test", [test for test, _ in found])]
+    yield TableColumn("Test", [test for test, _ in found], fold=_NARROWEST_NAME, kind="name")
     if len({measurement for _, measurement in found}) > 1:
-        table.append(("Measurement", [measurement for _, measurement in found]))
-    return table + [(label, [own.get(label, "") for own in found.values()]) for label in labels]
+        yield TableColumn(
+            "Measurement", [measurement for _, measurement in found], fold=_NARROWEST_NAME, kind="name"
+        )
+    for label in labels:
+        yield TableColumn(label, [own.get(label, "") for own in found.values()])
+
+
+def ranks(system: RankedSystem) -> str:
+    """The ranks that a system may have."""
+    best, worst = system.ranks
+    return f"{best}" if best == worst else f"{best} to {worst}"
+
+
+def leaderboard_items(board: LeaderboardTable) -> str:
+    """Describe the number of items of a leaderboard."""
+    numbers = [board.n if system.n is None else system.n for system in board.systems]
+    if min(numbers) == max(numbers) == board.n:
+        return f"{counted(board.n, 'item')} that all systems have"
+    return f"{min(numbers):,} to {counted(max(numbers), 'item')} of each system, compared in pairs"
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"{_letter(place // 26 - 1)}{_letter(place % 26)}"

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from modelgauge.comparison.difference import Verdict
 from modelgauge.reports.item_texts import as_text
-from modelgauge.reports.layout import one_line
+from modelgauge.wording.phrases import one_line
 
 VERDICTS: dict[Verdict, str] = {verdict: verdict.replace("_", " ") for verdict in get_args(Verdict)}
 """Verdicts in words; findings first."""

@@ -5,6 +5,7 @@ from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, pass_context
 
+from modelgauge.documents.html import as_html
 from modelgauge.wording.visible import visible
 
 _PACKAGE = "modelgauge.reports.pages"
@@ -15,7 +16,7 @@ def environment(*packages: str) -> Environment:
     """The templates of pages. What is rendered needs `redact`, which takes secrets out of a text.
 
     The filter `shown` is for all texts that ModelGauge did not write: it takes out secrets, and makes invisible
-    characters visible.
+    characters visible. The filter `html` renders a document, and does the same to its texts.
 
     Args:
         packages: others that have templates, which are found first.
@@ -27,6 +28,7 @@ def environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["html"] = pass_context(lambda context, document: as_html(document, context["redact"]))
     made.filters["shown"] = pass_context(lambda context, text: visible(context["redact"](str(text))))
     return made
 

@@ -1,37 +1,47 @@
-"""The parts of a comparison's page, for templates: the answer in words, differences on one axis, values by test."""
+"""What the page of a comparison shows: the answer in words, differences on one axis, values by test."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import Comparison, LeaderboardTable
-from modelgauge.comparison.units import Unit
 from modelgauge.data.estimates import Estimate, uncertainty
-from modelgauge.reports.comparisons.difference_tables import (
-    DifferenceLine,
-    DifferenceTable,
-    difference_tables,
-    leaderboard_items,
-    leaderboard_rows,
-    ranks,
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.document import (
+    Block,
+    Cell,
+    Conclusion,
+    Fact,
+    FactList,
+    Heading,
+    Inline,
+    Interval,
+    Section,
+    Sentences,
+    TableBlock,
+    TableColumn,
+    Text,
+    joined,
 )
 from modelgauge.reports.comparisons.report import answers, distinct_names, facts, items_in, question
+from modelgauge.reports.comparisons.tables import (
+    difference_tables,
+    leaderboard_items,
+    leaderboard_table,
+    ranks,
+)
 from modelgauge.reports.comparisons.words import listed
-from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
 from modelgauge.reports.pages.columns import json_numbers, packed
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.figures import between, figure, p_phrase
 from modelgauge.wording.phrases import counted
 
-_ARROW = " → "
 _NARROW = 110  # pixels of a chart in a cell of the matrix
-_WIDE = 240
 _MOST_TESTS = 3  # that are named of the runs that are not compared
-_SHORT = 14  # characters of a system's name that fit over a half of a chart
-_NO_CELL = {"value": "", "chart": "", "run": None}
+_MOST_ANSWERS = 8  # that are shown at once
 _SIGNS = {"higher": 1, "lower": -1, None: 0}
-_LOOKS = {True: "told", False: "untold", None: "untested"}
 
 
 def compared_runs(comparison: Comparison) -> list[RecordedRun]:
@@ -43,34 +53,49 @@ def compared_runs(comparison: Comparison) -> list[RecordedRun]:
     return [*{id(run): run for run in sides if run is not None}.values()]
 
 
-def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
-    """What the template shows of a comparison.
+def comparison_page(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[Block]:
+    """Return what the page of a comparison shows above its items.
 
     Args:
         comparison: with its items.
         runs: all of the page, in their order.
     """
-    known = list(facts(comparison))
-    rows = comparison.comparisons
+    known, rows = [*facts(comparison)], comparison.comparisons
+    items = "#compare={}&show={}" if any(compared_items(comparison, runs)) else ""
+    yield Heading(question(comparison), beside=f"Baseline: {comparison.baseline.label}")
+    if others := runs_beside(comparison, runs):
+        more = Text(counted(len(others), "more run"), "#runs")
+        yield Sentences([("Also on this page, but not compared: ", more, f" of {_listed_tests(others)}.")])
+    first, *more_answers = answers(comparison)
+    yield Conclusion(first)
+    if more_answers:
+        yield Sentences(more_answers[: _MOST_ANSWERS - 1])
+    if hidden := more_answers[_MOST_ANSWERS - 1 :]:
+        yield Section("", f"{len(hidden)} more answers", [Sentences(hidden)])
+    if len(rows) == 1:
+        yield Sentences([_counts(rows[0], comparison.alpha, items)])
+    for place, table in enumerate(difference_tables(comparison, labelled=False, items=items), 1):
+        yield replace(table, label=f"Differences {place}")
+    if runs and len({row.test for row in rows}) > 1:
+        yield Heading("Results of each system", level=2)
+        yield _matrix(comparison, runs)
+    else:
+        yield from _leaderboards(comparison.leaderboard)
+    differs = [
+        Fact("" if place else "also differs", text) for place, text in enumerate(_of_kind(known, "differs"))
+    ]
+    yield FactList([*(fact for fact in known if fact.label not in ("differs", "note")), *differs])
+    yield Sentences(_of_kind(known, "note"), look="dim")
+
+
+def _of_kind(known: Sequence[Fact], label: str) -> list[str]:
+    return [fact.text for fact in known if fact.label == label]
+
+
+def runs_beside(comparison: Comparison, runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs of a page that were not compared."""
     its_own = {id(run) for run in compared_runs(comparison)}
-    others = [run for run in runs if id(run) not in its_own]
-    return {
-        "question": question(comparison),
-        "baseline": comparison.baseline.label,
-        "answers": list(answers(comparison)),
-        "single": _single(rows[0], comparison) if len(rows) == 1 else None,
-        "tables": [
-            _table_view(table, comparison) for table in difference_tables(comparison, _ARROW, labelled=False)
-        ],
-        "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 and runs else None,
-        "leaderboards": [_leaderboard(board) for board in comparison.leaderboard],
-        "facts": [(label, text) for label, text in known if label not in ("differs", "note")],
-        "differs": [text for label, text in known if label == "differs"],
-        "notes": [text for label, text in known if label == "note"],
-        "compared": list(_comparison_views(comparison, runs)),
-        "others": len(others),
-        "other_tests": _listed_tests(others),
-    }
+    return [run for run in runs if id(run) not in its_own]
 
 
 def _listed_tests(runs: Sequence[RecordedRun]) -> str:
@@ -80,73 +105,25 @@ def _listed_tests(runs: Sequence[RecordedRun]) -> str:
     return listed(tests if more < 2 else [*tests[:_MOST_TESTS], counted(more, "more test")])
 
 
-def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any]:
-    """What stands below the answer where one comparison is all."""
-    p = "" if row.p_adjusted is None else p_phrase(row.p_adjusted, comparison.alpha)
+def _counts(row: MeasurementComparison, alpha: float, items: str) -> Inline:
+    """The numbers of items by outcome, below the answer where one comparison is all."""
     counts = {"won": row.wins, "lost": row.losses, "equal": row.ties}
     counts |= {
         name: count for name, count in (("failed", row.n_failed), ("not measured", row.n_unmeasured)) if count
     }
-    return {"p": p, "counts": counts, "paired": f"{row.n_paired:,} of {items_in(row):,}"}
-
-
-def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any]:
-    axis = Axis.over(table.ends, zero=True).sized(_WIDE)
-    labels = comparison.labels
-    short = len(labels) == 2 and max(map(len, labels)) <= _SHORT
-    first, second = labels if short else ("baseline", "candidate")
-    sides = [f"{first} better", f"{second} better"]
-    if table.direction is None:
-        sides = [f"{second} lower", f"{second} higher"]
-    names, numbers = table.names(), table.numbers()
-    return {
-        "about": table.about,
-        "sides": sides[::-1] if table.direction == "lower" else sides,
-        "legend": [
-            (dot_sample(_LOOKS[is_finding]), text)
-            for is_finding, text in ((False, "cannot tell"), (None, "not tested by itself"))
-            if any(line.is_finding is is_finding for line in table.lines)
-        ],
-        "name_heads": [head for head, _ in names],
-        "heads": [head for head, _ in numbers],
-        "ruler": axis_ruler(axis),
-        "rows": [
-            {
-                "names": [column[at].strip() for _, column in names],
-                "is_part": bool(line.group),
-                "is_mean": line.place is None,
-                "place": line.place,
-                "chart": _bar(line, table.unit, axis),
-                "numbers": [_cell_parts(head, column[at]) for head, column in numbers],
-            }
-            for at, line in enumerate(table.lines)
-        ],
-    }
-
-
-def _cell_parts(head: str, cell: str) -> list[tuple[str, str]]:
-    """A cell in parts: each text with the outcome of the items that it counts, empty if it counts none."""
-    outcomes = head.split("/") if "/" in head else [""]
-    return [*zip(cell.split("/"), outcomes, strict=False)]
-
-
-def _bar(line: DifferenceLine, unit: Unit, axis: Axis) -> str:
-    row = line.row
-    if row.difference is None:
-        return ""
-    known, interval = f"{unit.signed(row.difference, row.stderr)} {unit.name}".strip(), None
-    if row.interval is not None:
-        low, high = row.interval
-        interval = unit.scale * low, unit.scale * high
-        known += f", from {unit.between(row.interval, row.stderr)}"
-    value, look = unit.scale * row.difference, _LOOKS[line.is_finding]
-    return interval_bar(axis, value, interval, mark=0.0, label=known, look=look)
+    p = [] if row.p_adjusted is None else [p_phrase(row.p_adjusted, alpha)]
+    parts: list[str | Text] = [
+        *p,
+        *(Text(f"{count:,} {name}", items.format(0, name)) for name, count in counts.items()),
+        f"{row.n_paired:,} of {items_in(row):,} items paired",
+    ]
+    return joined(" · ", parts)
 
 
 # --- several tests, several systems -----------------------------------------------------------------
 
 
-def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
     """A row for each test and measurement, a column for each system: the result of its run."""
     numbers = {id(run): number for number, run in enumerate(runs)}
     labels = comparison.labels
@@ -163,22 +140,49 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
         for estimate, _ in of_row.values():
             ends.setdefault(measurement, []).extend((estimate.value, *(estimate.interval or ())))
     axes = {measurement: Axis.over(values).sized(_NARROW) for measurement, values in ends.items()}
-    return {
-        "systems": labels,
-        "several": len(axes) > 1,
-        "axes": [f"{name} from {figure(axis.low)} to {figure(axis.high)}" for name, axis in axes.items()],
-        "rows": [
-            {
-                "names": names,
-                "cells": [
-                    {"is_best": best.get(names) == label, "ranks": places.get((*names, label), "")}
-                    | (_cell(*of_row[label], axes[names[1]]) if label in of_row else _NO_CELL)
-                    for label in labels
-                ],
-            }
-            for names, of_row in cells.items()
-        ],
-    }
+
+    def cell(names: tuple[str, str], label: str) -> Cell:
+        if label not in cells[names]:
+            return ""
+        estimate, run = cells[names][label]
+        beside = _value(estimate, run, best.get(names) == label, places.get((*names, label), ""))
+        return Interval(
+            estimate.value,
+            estimate.interval,
+            label=_in_words(estimate),
+            beside=beside,
+            axis=axes[names[1]],
+        )
+
+    columns = [TableColumn("Test", [test for test, _ in cells], kind="name")]
+    if len(axes) > 1:
+        columns.append(TableColumn("Measurement", [measurement for _, measurement in cells], kind="name"))
+    columns += [TableColumn(label, [cell(names, label) for names in cells]) for label in labels]
+    drawn = ", ".join(f"{name} from {figure(axis.low)} to {figure(axis.high)}" for name, axis in axes.items())
+    below = " Below: the ranks that the system may have." if comparison.leaderboard else ""
+    return TableBlock(
+        columns,
+        caption=f"The result of each run with its 95 % interval; the drawing shows {drawn}. Bold: the best, if it can "
+        f"be told apart from the next.{below}",
+        label="Results of each system",
+        kind="matrix",
+    )
+
+
+def _value(estimate: Estimate, run: int | None, is_best: bool, rank: str) -> Inline:
+    """The value of a cell, which leads to its run."""
+    address = "" if run is None else f"#run={run}"
+    parts = [Text(figure(estimate.value, uncertainty(estimate)), address, "best" if is_best else "")]
+    parts += [Text(" (best)", look="hidden")] if is_best else []
+    parts += [Text(f"rank {rank}", look="small")] if rank else []
+    return tuple(parts)
+
+
+def _in_words(estimate: Estimate) -> str:
+    interval = (
+        f", 95 % interval {between(estimate.interval, uncertainty(estimate))}" if estimate.interval else ""
+    )
+    return f"{figure(estimate.value, uncertainty(estimate))}{interval}"
 
 
 def _best(comparison: Comparison) -> dict[tuple[str, str], str]:
@@ -203,30 +207,19 @@ def _ranks(comparison: Comparison) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _cell(estimate: Estimate, run: int | None, axis: Axis) -> dict[str, Any]:
-    interval = (
-        f", 95 % interval {between(estimate.interval, uncertainty(estimate))}" if estimate.interval else ""
-    )
-    value = figure(estimate.value, uncertainty(estimate))
-    chart = interval_bar(axis, estimate.value, estimate.interval, label=f"{value}{interval}")
-    return {"value": value, "chart": chart, "run": run}
-
-
-def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
-    names = ("ranks", "system", "value", "letters")
-    return {
-        "test": board.test,
-        "measurement": board.measurement,
-        "over": leaderboard_items(board),
-        "overlap": any(len(group) > 1 for group in board.groups),
-        "rows": [dict(zip(names, row, strict=True)) for row in leaderboard_rows(board)],
-    }
+def _leaderboards(boards: Sequence[LeaderboardTable]) -> Iterator[Block]:
+    for place, board in enumerate(boards, 1):
+        yield Heading(f"Leaderboard: {board.measurement}" if len(boards) > 1 else "Leaderboard", level=2)
+        overlap = any(len(group) > 1 for group in board.groups)
+        letters = " Systems that share a letter cannot be told apart." if overlap else ""
+        caption = f"{leaderboard_items(board)}.{letters}"
+        yield replace(leaderboard_table(board), caption=caption, label=f"Leaderboard {place}", kind="board")
 
 
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _comparison_views(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
+def compared_items(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
     """The comparisons whose items are on the page: the place of each, its name, and the numbers of its two runs."""
     numbers = {id(run): number for number, run in enumerate(runs)}
     rows = comparison.comparisons

@@ -8,7 +8,7 @@ from modelgauge.comparison.compare import compare_runs
 from modelgauge.comparison.named_runs import Given, named_runs
 from modelgauge.comparison.result import Comparison
 from modelgauge.errors import ModelGaugeError
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks
 from modelgauge.reports.pages.run_page import write_runs, writing
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -79,7 +79,7 @@ def _write(
         write_runs(
             runs,
             write,
-            comparison=None if comparison is None else comparison_view(comparison, runs),
+            comparison=comparison,
             pairs=() if comparison is None else comparison_blocks(comparison, runs),
             not_compared=not_compared,
             redact=redact,

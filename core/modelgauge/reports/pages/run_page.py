@@ -2,19 +2,23 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from modelgauge.comparison.result import Comparison
+from modelgauge.documents.document import Block, Sentences
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
+from modelgauge.reports.comparisons.report import question
 from modelgauge.reports.pages.assets import asset, environment
+from modelgauge.reports.pages.comparison_view import compared_items, comparison_page, runs_beside
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_view import RunView, overview, run_view
+from modelgauge.reports.pages.run_view import overview_table, run_document, title_of
 from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
@@ -80,7 +84,7 @@ def write_runs(
     runs: Sequence[RecordedRun],
     write: Callable[[str], object],
     *,
-    comparison: Mapping[str, Any] | None = None,
+    comparison: Comparison | None = None,
     pairs: Iterable[tuple[str, str]] = (),
     not_compared: str = "",
     redact: Callable[[str], str] = str,
@@ -127,7 +131,7 @@ def main_part(
     runs: Sequence[RecordedRun],
     keep: Callable[[str, str], object],
     *,
-    comparison: Mapping[str, Any] | None = None,
+    comparison: Comparison | None = None,
     redact: Callable[[str], str] = str,
     without_texts: bool = False,
 ) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def main_part(
     Raises:
         RecordError: an item cannot be read.
     """
-    views, suts = [], title_labels([run.record.sut_name for run in runs])
+    pages, suts = [], title_labels([run.record.sut_name for run in runs])
     for number, run in enumerate(runs):
         table = ItemTable(redact=redact, without_texts=without_texts)
         with naming_damage(items := run.items()):
@@ -151,21 +155,53 @@ def main_part(
                 keep(f"run-{number}-part-{place}", part)
         for name, content in table.blocks():
             keep(f"run-{number}-{name}", content)
-        views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))
+        document = run_document(
+            run, table, sut=suts[number], items=f"#run={number}&{{}}", without_texts=without_texts
+        )
+        pages.append(
+            {
+                "number": number,
+                "title": title_of(run.record, suts[number]),
+                "document": [*document, *_left_out(run, table)],
+                "command": f"{run.command('show')} --items",
+            }
+        )
+    compared = {} if comparison is None else _compared(comparison, runs)
+    alone = pages[0]["title"] if len(pages) == 1 else counted(len(pages), "run")
     return {
-        "title": _title(views, comparison),
-        "runs": views,
-        "overview": overview(runs, suts),
+        "title": alone,
+        "runs": pages,
+        "overview": overview_table(runs, suts) if len(runs) > 1 else None,
         "without_texts": without_texts,
-        "comparison": comparison,
+        "comparison": None,
+        "compared": [],
+        "others": 0,
+        **compared,
     }
 
 
-def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str:
-    if comparison is not None:
-        more = f" And {counted(comparison['others'], 'more run')}" if comparison["others"] else ""
-        return f"{comparison['question']}{more}"
-    return runs[0].title if len(runs) == 1 else counted(len(runs), "run")
+def _compared(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """What `main.html.j2` shows of a comparison."""
+    others = len(runs_beside(comparison, runs))
+    more = f" And {counted(others, 'more run')}" if others else ""
+    return {
+        "title": f"{question(comparison)}{more}",
+        "comparison": comparison_page(comparison, runs),
+        "compared": [*compared_items(comparison, runs)],
+        "others": others,
+    }
+
+
+def _left_out(run: RecordedRun, table: ItemTable) -> Iterator[Block]:
+    """Say that the page has only the first items of a run."""
+    counts = run.record.counts
+    if left_out := counts.finished - table.number:
+        note = (
+            f"Results are of all items. The page has the first {counts.scored + counts.failed - left_out:,} of them, "
+            "in the order of the test, and its parts on failures, latency, tokens and single items are about these "
+            f"only. The run has {left_out:,} more: {run.command('show')} --items"
+        )
+        yield Sentences([note], look="dim")
 
 
 def _hash(text: str) -> str:

@@ -1,70 +1,45 @@
 """The parts of a run's page below its first screen, each where the run has the data: one line in words, and behind it
-charts and a table. Data for the templates.
+charts and a table.
 """
 
 import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from urllib.parse import urlencode
-
-from markupsafe import Markup
 
 from modelgauge.data.records import TestRecord
 from modelgauge.data.thresholds import PASSED
+from modelgauge.documents.document import (
+    Bin,
+    Block,
+    Chart,
+    Charts,
+    Histogram,
+    OverTime,
+    Quotes,
+    Reliability,
+    Section,
+    Sentences,
+    StepChart,
+    TableBlock,
+    TableColumn,
+    Text,
+)
 from modelgauge.reports.item_texts import as_text
-from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import SECONDS, ItemTable
-from modelgauge.reports.pages.plots import bins_of, over_time, reliability, steps
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.stats.intervals import wilson_interval
 from modelgauge.wording.figures import dollars, duration, figure
 from modelgauge.wording.phrases import counted
 
 _FEW = 5  # values: a measurement that has so few is no distribution to draw
+_BINS = 10  # of scores
+_MOST_CHANGES = 100  # of a limit
 _LONGEST = 20_000  # characters of a manifest
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of a table.
-
-    Args:
-        text: the content of the cell.
-        address: of the items behind it; empty if there are none.
-        look: its classes.
-    """
-
-    text: str
-    address: str = ""
-    look: str = "number"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a page.
-
-    Args:
-        title: what it is about.
-        summary: what it says, in words.
-        charts: each with its caption.
-        head: of its table.
-        rows: of its table; the first cell of each is its head.
-        texts: with their titles: commands, as they are.
-        folded: a long text, with its title.
-        note: what a reader should know.
-    """
-
-    title: str
-    summary: str
-    charts: Sequence[tuple[str, Markup]] = ()
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[Cell]] = ()
-    texts: Sequence[tuple[str, str]] = ()
-    folded: tuple[str, str] | None = None
-    note: str = ""
 
 
 def address(items: str, **fields: str) -> str:
@@ -77,7 +52,7 @@ def address(items: str, **fields: str) -> str:
     return items.format(urlencode(fields))
 
 
-def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Part]:
+def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Section]:
     """The parts of a run's page that have something to say.
 
     Args:
@@ -101,7 +76,7 @@ def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: b
 # --- what came out ---------------------------------------------------------------------------------------
 
 
-def _confusion(items: str, table: ItemTable) -> Part | None:
+def _confusion(items: str, table: ItemTable) -> Section | None:
     """Which classes were taken for which."""
     if table.answered is None:
         return None
@@ -110,28 +85,28 @@ def _confusion(items: str, table: ItemTable) -> Part | None:
     pairs = zip(right.of, answered.of, strict=False)
     counts = Counter((names[0][at], names[1][given]) for at, given in pairs if at >= 0 <= given)
     classes = sorted(names[0])
-    columns = [*classes, *([OTHER] if OTHER in answered.values else [])]
-    rows = []
-    for label in classes:
-        size = sum(counts[label, other] for other in columns)
-        cells = []
-        for other in columns:
-            count = counts[label, other]
-            fields = {f"is-{table.label_of_right_class}": label, f"is-{ANSWERED}": other}
-            look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if label == other else ''}"
-            cells.append(Cell(f"{count:,}", address(items, **fields) if count else "", look))
-        rows.append([Cell(label, look=""), *cells])
+    others = [*classes, *([OTHER] if OTHER in answered.values else [])]
+    sizes = {label: sum(counts[label, other] for other in others) for label in classes}
+
+    def cell(label: str, other: str) -> Text:
+        count = counts[label, other]
+        fields = {f"is-{table.label_of_right_class}": label, f"is-{ANSWERED}": other}
+        look = f"heat-{math.ceil(9 * count / (sizes[label] or 1))}{' right' if label == other else ''}"
+        return Text(f"{count:,}", address(items, **fields) if count else "", look)
+
+    columns = [
+        TableColumn(other, [cell(label, other) for label in classes], kind="number") for other in others
+    ]
     same = sum(counts[label, label] for label in classes)
-    return Part(
+    return _part(
         "Confusion",
         f"the right one of {len(classes)} classes at the end of {same:,} of {counted(counts.total(), 'answer')}",
-        head=["right \\ answered", *columns],
-        rows=rows,
+        columns=[TableColumn("right \\ answered", classes), *columns],
         note="Read off the last line of each answer; the test may read answers in another way.",
     )
 
 
-def _calibrations(table: ItemTable) -> Iterator[Part]:
+def _calibrations(table: ItemTable) -> Iterator[Section]:
     """How scores from 0 to 1 go with what is right or wrong."""
     labels = [name for name in table.binary if not name.endswith(PASSED)]
     for name, scores in table.measured.items():
@@ -149,49 +124,57 @@ def _calibrations(table: ItemTable) -> Iterator[Part]:
             if len(bins) > 1:
                 number = sum(count for *_, count in bins)
                 off = sum(abs(mean - share) * count for mean, share, _, count in bins) / number
-                yield Part(
+                yield _part(
                     f"Calibration of {name}",
                     f"off by {figure(off, 0.01)} on average, against {label} of {counted(number, 'item')}",
-                    charts=[(f"{name} against {label}", reliability(bins, label))],
+                    charts=[(f"{name} against {label}", Reliability(bins, label))],
                     note="The expected calibration error over ten equally wide parts of the scores; "
                     "bars are 95 % intervals (Wilson), the diagonal is where scores are right.",
                 )
 
 
-def _distributions(table: ItemTable) -> Part | None:
+def _distributions(table: ItemTable) -> Section | None:
     """How measurements are distributed that have more than a few values."""
-    charts, words = [], []
+    charts: list[tuple[str, Chart]] = []
+    words = []
     for name, values in table.measured.items():
         known = sorted(value for value in values if not math.isnan(value))
         if len(set(known)) > _FEW:
-            charts.append((name, _histogram(known)))
+            charts.append((name, Histogram(known)))
             words.append(
                 f"{name} {figure(known[0])} to {figure(known[-1])}, median {figure(_percentile(known, 50))}"
             )
-    return Part("Distribution", "; ".join(words), charts=charts) if charts else None
+    return _part("Distribution", "; ".join(words), charts=charts) if charts else None
 
 
 # --- what it took ----------------------------------------------------------------------------------------
 
 
-def _latency(items: str, table: ItemTable) -> Part | None:
+def _latency(items: str, table: ItemTable) -> Section | None:
     """How long answers took."""
     known, words = _known_values(table, SECONDS), latency_in_words(table)
     if words is None:
         return None
-    charts = [("Seconds of the items", _histogram(known))]
+    charts: list[tuple[str, Chart]] = [("Seconds of the items", Histogram(known))]
     times = table.started
     first = min((when for when, _ in times), default=0.0)
     if len(times) > _FEW:
-        charts.append(("Over time", over_time([(when - first, seconds) for when, seconds in times], SECONDS)))
-    shares = [Cell(duration(_percentile(known, share))) for share in (50, 90, 95, 99)]
-    longest = Cell(duration(known[-1]), address(items, sort=f"{SECONDS}>"))
-    return Part(
+        points = [(when - first, seconds) for when, seconds in times]
+        charts.append(("Over time", OverTime(points, SECONDS)))
+    shares = {"median": 50, "90th percentile": 90, "95th": 95, "99th": 99}
+    longest = Text(duration(known[-1]), address(items, sort=f"{SECONDS}>"))
+    return _part(
         "Latency",
         f"{words}, of {counted(len(known), 'item')}",
         charts=charts,
-        head=["Latency", "median", "90th percentile", "95th", "99th", "longest"],
-        rows=[[Cell("seconds of an answer", look=""), *shares, longest]],
+        columns=[
+            TableColumn("Latency", ["seconds of an answer"]),
+            *(
+                TableColumn(head, [duration(_percentile(known, share))], kind="number")
+                for head, share in shares.items()
+            ),
+            TableColumn("longest", [longest], kind="number"),
+        ],
     )
 
 
@@ -203,62 +186,74 @@ def latency_in_words(table: ItemTable) -> str | None:
     return f"median {duration(_percentile(known, 50))}, 95th percentile {duration(_percentile(known, 95))}"
 
 
-def _usage(items: str, table: ItemTable) -> Part | None:
+def _usage(items: str, table: ItemTable) -> Section | None:
     """Tokens and dollars."""
-    rows, words = [], []
-    for name in table.used:
-        known = _known_values(table, name)
-        if name == SECONDS or not known:
-            continue
-        shown: Callable[[float], str] = dollars if name == "dollars" else "{:,.0f}".format
-        values = [sum(known), sum(known) / len(known), _percentile(known, 50), _percentile(known, 95)]
-        most = Cell(shown(known[-1]), address(items, sort=f"{name}>"))
-        rows.append(
-            [Cell(name, look=""), *(Cell(shown(value)) for value in values), most, Cell(f"{len(known):,}")]
-        )
-        words.append(shown(values[0]) if name == "dollars" else f"{shown(values[0])} {name}")
-    if not rows:
+    known = {name: _known_values(table, name) for name in table.used if name != SECONDS}
+    known = {name: values for name, values in known.items() if values}
+    if not known:
         return None
-    head = ["an item took", "all", "mean", "median", "95th percentile", "most", "items"]
+    means: dict[str, Callable[[list[float]], float]] = {
+        "all": sum,
+        "mean": lambda values: sum(values) / len(values),
+        "median": partial(_percentile, share=50),
+        "95th percentile": partial(_percentile, share=95),
+    }
+    sums = [_amount(name, sum(values)) for name, values in known.items()]
+    words = [
+        shown if name == "dollars" else f"{shown} {name}" for name, shown in zip(known, sums, strict=True)
+    ]
+    most = [
+        Text(_amount(name, values[-1]), address(items, sort=f"{name}>")) for name, values in known.items()
+    ]
+    columns = [
+        TableColumn("an item took", [*known]),
+        *(
+            TableColumn(head, [_amount(name, mean(values)) for name, values in known.items()], kind="number")
+            for head, mean in means.items()
+        ),
+        TableColumn("most", most, kind="number"),
+        TableColumn("items", [f"{len(values):,}" for values in known.values()], kind="number"),
+    ]
     note = "What the answers of the SUT took, those from the cache too; judges are not among them."
-    return Part("Tokens and cost", ", ".join(words), head=head, rows=rows, note=note)
+    return _part("Tokens and cost", ", ".join(words), columns=columns, note=note)
 
 
-def _limits(record: TestRecord) -> Part | None:
+def _amount(name: str, value: float) -> str:
+    return dollars(value) if name == "dollars" else f"{value:,.0f}"
+
+
+def _limits(record: TestRecord) -> Section | None:
     """What the engine made of the servers' limits."""
     changed = {uid: changes for uid, changes in record.concurrency.items() if changes}
     if not changed:
         return None
-    words, charts, rows = [], [], []
+    words = []
+    charts: list[tuple[str, Chart]] = []
     for uid, changes in changed.items():
         limits = [change.limit for change in changes]
         cuts = sum(change.why in ("rate limited", "timed out") for change in changes)
         cut = f", cut {counted(cuts, 'time')}" if cuts else ""
         words.append(f"{uid} {min(limits):,} to {max(limits):,} calls at once{cut}")
         drawn = [(change.seconds, change.limit) for change in changes]
-        charts.append((uid, steps(drawn, record.seconds or 0.0, "calls at once")))
-        rows += [
-            [
-                Cell(uid, look=""),
-                Cell(duration(change.seconds)),
-                Cell(f"{change.limit:,}"),
-                Cell(change.why, look=""),
-            ]
-            for change in changes[:100]
-        ]
-    return Part(
+        charts.append((uid, StepChart(drawn, record.seconds or 0.0, "calls at once")))
+    rows = [(uid, change) for uid, changes in changed.items() for change in changes[:_MOST_CHANGES]]
+    return _part(
         "Limits",
         "; ".join(words),
         charts=charts,
-        head=["SUT or annotator", "after", "calls at once", "why"],
-        rows=rows,
+        columns=[
+            TableColumn("SUT or annotator", [uid for uid, _ in rows]),
+            TableColumn("after", [duration(change.seconds) for _, change in rows], kind="number"),
+            TableColumn("calls at once", [f"{change.limit:,}" for _, change in rows], kind="number"),
+            TableColumn("why", [change.why for _, change in rows]),
+        ],
     )
 
 
 # --- how it was made -------------------------------------------------------------------------------------
 
 
-def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
+def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Section:
     """What it was set to, and how to do it again."""
     record = run.record
     manifest = {} if run.folder is None else run.folder.read_manifest()
@@ -277,30 +272,39 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
         **plugins,
     }
     facts |= {name: manifest[name] for name in ("python", "platform", "git_commit") if name in manifest}
-    rows = [
-        [Cell(name, look=""), Cell(as_text(value), look="")]
-        for name, value in facts.items()
-        if value is not None
-    ]
+    known = {name: as_text(value) for name, value in facts.items() if value is not None}
     texts = [("Command", shlex.join(command))] if command else []
     texts.append(("In a terminal", run.command("show")))
-    folded = None
+    blocks: list[Block] = [Quotes(texts)]
     if manifest and not without_texts:
         text = json.dumps(manifest, indent=2, ensure_ascii=False)
-        cut = (
-            f"\n… {counted(len(text) - _LONGEST, 'more character')} in run.json"
-            if len(text) > _LONGEST
-            else ""
-        )
-        folded = ("The whole manifest, run.json", f"{text[:_LONGEST]}{cut}")
+        more = counted(len(text) - _LONGEST, "more character")
+        cut = f"\n… {more} in run.json" if len(text) > _LONGEST else ""
+        whole = Quotes([("", f"{text[:_LONGEST]}{cut}")])
+        blocks.append(Section("", "The whole manifest, run.json", [whole]))
     summary = ", ".join(f"{name} {as_text(value)}" for name, value in [*set_to.items()][:4])
-    return Part(
+    return _part(
         "How it was run",
         summary or f"test {record.test_uid}: settings, versions and commands",
-        rows=rows,
-        texts=texts,
-        folded=folded,
+        columns=[TableColumn("", [*known]), TableColumn("", [*known.values()])],
+        more=blocks,
     )
+
+
+def _part(
+    title: str,
+    summary: str,
+    *,
+    charts: Sequence[tuple[str, Chart]] = (),
+    columns: Sequence[TableColumn] = (),
+    more: Sequence[Block] = (),
+    note: str = "",
+) -> Section:
+    """A part of the page with what it has: charts, a table, further blocks, a note."""
+    blocks: list[Block] = [Charts(charts)] if charts else []
+    blocks += [TableBlock(columns, label=title)] if columns else []
+    blocks += [*more, *([Sentences([note], look="dim")] if note else [])]
+    return Section(title, summary, blocks)
 
 
 def _known_values(table: ItemTable, name: str) -> list[float]:
@@ -313,5 +317,18 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]
 
 
-def _histogram(values: Sequence[float]) -> Markup:
-    return histogram(values) + axis_ruler(Axis.over(values))
+def bins_of(pairs: Iterable[tuple[float, float]]) -> list[Bin]:
+    """The mean score of each part of the scores, the share that is right with its interval, and how many they are.
+
+    Args:
+        pairs: of a score from 0 to 1, and of 1 for right or 0 for wrong.
+    """
+    found: dict[int, list[tuple[float, float]]] = {}
+    for score, right in pairs:
+        found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
+    made = []
+    for _, several in sorted(found.items()):
+        number, right = len(several), sum(value for _, value in several)
+        interval = wilson_interval(right, number)
+        made.append((sum(score for score, _ in several) / number, right / number, interval, number))
+    return made

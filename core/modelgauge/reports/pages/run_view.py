@@ -1,193 +1,132 @@
-"""What a page shows first of runs: what came out, how sure that is, what failed. Data for the templates."""
+"""What a page shows of runs: what came out, how sure that is, what failed; below that the parts of `run_parts.py`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from typing import Any
-
-from markupsafe import Markup
 
 from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.data.thresholds import PASSED
-from modelgauge.reports.layout import Style, ends_of
-from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.document import (
+    Block,
+    Cell,
+    Conclusion,
+    Fact,
+    FactList,
+    Heading,
+    Inline,
+    Interval,
+    Sentences,
+    TableBlock,
+    TableColumn,
+    Text,
+    Troubles,
+)
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_parts import Part, address, latency_in_words, parts_of
+from modelgauge.reports.pages.run_parts import address, latency_in_words, parts_of
 from modelgauge.reports.run_report import (
     STAGES,
     facts,
     has_spread,
     interval_with_missing,
     is_prefix,
+    passed_beside,
     result_rows,
     shown_results,
 )
 from modelgauge.reports.thresholds import label_of
 from modelgauge.runs.group_means import GroupMean, group_means
-from modelgauge.runs.passing import passed_of, why_not_passed
+from modelgauge.runs.passing import why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.figures import between, figure, width
 from modelgauge.wording.labels import title_labels
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.phrases import counted, ends_of
 
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_KINDS = 8  # of failures
-_STYLE = Style(width=160, most_rows=12)
+_MOST_ROWS = 12  # of one group of results
+_WITH_MISSING = "The 95 % interval whatever the missing items would have scored"
 _TROUBLES = ("stopped", "state")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """A row of the table of results.
-
-    Args:
-        label: the result, with its threshold.
-        address: of the items of its group; empty if it is of all.
-        indent: whether it is part of the group above.
-        value: with the digits that its uncertainty allows.
-        interval: in words.
-        chart: the value and its interval on the table's axis.
-        n: the number of items.
-        bounds: worst to best, where items are missing.
-        bounds_interval: the interval whatever the missing items would have scored.
-        passed: how many items passed the threshold.
-    """
-
-    label: str
-    address: str
-    indent: bool
-    value: str = ""
-    interval: str = ""
-    chart: str = ""
-    n: str = ""
-    bounds: str = ""
-    bounds_interval: str = ""
-    passed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureRow:
-    """A kind of failures.
-
-    Args:
-        count: how many failed in this way.
-        kind: the exception, and what failed.
-        message: of the first; empty on a page without texts.
-        address: of the items.
-    """
-
-    count: str
-    kind: str
-    message: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """The parts of a run's page: texts, charts and addresses, for a template.
-
-    Args:
-        number: its place on the page.
-        title: the test and the SUT.
-        record: of the run.
-        when: when the run began.
-        verdict: what came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing.
-        troubles: why it ended early: label and text of each.
-        failures: the kinds of failures, the most frequent first.
-        results: the rows of the table of results.
-        ruler: the axis of their charts.
-        facts: label and text of each fact shown with the results.
-        notes: what a reader should know.
-        parts: what follows the first screen.
-        left_out: how many items the page does not have.
-        show: the command that shows the run in a terminal.
-    """
-
-    number: int
-    title: str
-    record: TestRecord
-    when: str
-    verdict: tuple[str, str]
-    troubles: list[tuple[str, str]]
-    failures: list[FailureRow]
-    results: list[ResultRow]
-    ruler: Markup
-    facts: list[tuple[str, str]]
-    notes: list[str]
-    parts: list[Part]
-    left_out: int
-    show: str
-
-
-def run_view(
-    number: int,
+def run_document(
     run: RecordedRun | TestRecord,
     table: ItemTable,
     *,
     sut: str = "",
-    items: str = "",
+    items: str = "#run=0&{}",
     without_texts: bool = False,
-) -> RunView:
-    """Return the parts of a run's page.
+) -> Iterator[Block]:
+    """Return what a page shows of a run above its items.
 
     Args:
-        number: its place on the page.
         run: its record.
         table: its items.
         sut: what the title calls the SUT; by default its label or the last part of its uid.
         items: the address of its items, with braces where fields of the search come; by default their place on the
-            page that `write_page` writes.
+            page of one run that `write_page` writes.
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
     run = named_run(run) if isinstance(run, TestRecord) else run
-    sut = sut or title_labels([run.record.sut_name])[0]
-    items = items or f"#run={number}&{{}}"
-    record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
-    if latency := latency_in_words(table):
-        about.append(("latency", latency))
-    return RunView(
-        number,
-        title=record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {sut}",
-        record=record,
-        when=record.run_timestamp.replace("T", " ")[:16],
-        verdict=_verdict(run),
-        troubles=[] if without_texts else [*(fact for fact in about if fact[0] in _TROUBLES), *_next(run)],
-        failures=list(_failures(items, table)),
-        results=list(_result_rows(items, run, table)),
-        ruler=axis_ruler(_axis(_estimates(record))),
-        facts=[fact for fact in about if fact[0] not in (*_TROUBLES, "note")],
-        notes=[text for label, text in about if label == "note"],
-        parts=parts_of(items, run, table, without_texts=without_texts),
-        left_out=record.counts.finished - table.number,
-        show=run.command("show"),
+    record, about = run.record, [*facts(run, errors=())]
+    when = record.run_timestamp.replace("T", " ")[:16]
+    yield Heading(
+        title_of(record, sut), beside=f"{when} · {record.identifier}" if record.identifier else when
     )
+    yield _verdict(run)
+    troubles = [*(fact for fact in about if fact.label in _TROUBLES), *_next(run)]
+    if troubles and not without_texts:
+        yield Troubles("What failed", troubles)
+    if failures := [*_failures(items, table)]:
+        yield Troubles("Kinds of failures", failures)
+    if record.result:
+        yield _results_table(items, run, table)
+    if latency := latency_in_words(table):
+        about.append(Fact("latency", latency))
+    beside = [fact for fact in about if fact.label not in (*_TROUBLES, "note")]
+    yield FactList([*beside, Fact("run", record.run_id)])
+    if notes := [fact.text for fact in about if fact.label == "note"]:
+        yield Sentences(notes, look="dim")
+    yield from parts_of(items, run, table, without_texts=without_texts)
 
 
-def _next(run: RecordedRun) -> Iterator[tuple[str, str]]:
+def title_of(record: TestRecord, sut: str = "") -> str:
+    """Return the title of a run: its test, and its SUT unless its answers were given.
+
+    Args:
+        record: of the run.
+        sut: what it calls the SUT; by default its label or the last part of its uid.
+    """
+    sut = sut or title_labels([record.sut_name])[0]
+    return record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {sut}"
+
+
+def _next(run: RecordedRun) -> Iterator[Fact]:
     """The command that goes on with a run that ended early."""
     command = run.to_go_on() if run.record.ended_early and not run.going_on else None
     if command is not None:
-        yield "to go on", command
+        yield Fact("to go on", command)
 
 
-def _failures(items: str, table: ItemTable) -> Iterator[FailureRow]:
+def _failures(items: str, table: ItemTable) -> Iterator[Fact]:
     """The kinds of failures, the most frequent first, each with the address of its items."""
     kinds = [*table.failures]
     shown = table.failures.most_common(_MOST_KINDS)
     for key, count in shown:
         stage, uid, error_type = key[:3]
-        kind = f"{error_type} at {STAGES.get(stage, stage)} {uid}"
         behind = address(items, failure=str(kinds.index(key) + 1))
-        yield FailureRow(f"{count:,}", kind, ends_of(table.messages[key], 600), behind)
+        kind = Text(f"{error_type} at {STAGES.get(stage, stage)} {uid}", behind)
+        yield Fact((f"{count:,} {_TIMES} ", kind), ends_of(table.messages[key], 600))
     rest = table.failures.total() - sum(count for _, count in shown)
     if rest:
-        yield FailureRow(f"{rest:,}", "others", "", address(items, show="failed"))
+        yield Fact((f"{rest:,} {_TIMES} ", Text("others", address(items, show="failed"))), "")
 
 
-def _verdict(run: RecordedRun) -> tuple[str, str]:
-    """What came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing."""
+def _verdict(run: RecordedRun) -> Conclusion:
     record = run.record
     sentences = []
     for name, estimate in _first(record):
@@ -196,74 +135,67 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
             if estimate.interval_kind == "wilson"
             else ""
         )
-        sentences.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(estimate)}.")
+        sentences.append(f"{right}{label_of(record, name)} {_in_words(estimate)}.")
     if run.going_on:
-        return " ".join([*sentences, "The run is going on: this is what is known so far."]), ""
+        return Conclusion(" ".join([*sentences, "The run is going on: this is what is known so far."]))
     if is_prefix(record):
         sentences.append("The run was stopped: these are its first items, not a sample.")
-        return " ".join(sentences), "stopped"
+        return Conclusion(" ".join(sentences), "stopped")
     if not sentences:
-        return "Nothing was scored." if not record.counts.scored else "There is no estimate.", "stopped"
+        text = "Nothing was scored." if not record.counts.scored else "There is no estimate."
+        return Conclusion(text, "stopped")
     if not record.thresholds:
-        return " ".join(sentences), ""
+        return Conclusion(" ".join(sentences))
     missed = why_not_passed(record)
     sentences.append(
         "All items passed their thresholds." if missed is None else f"{missed[0].upper()}{missed[1:]}."
     )
-    return " ".join(sentences), "met" if missed is None else "missed"
+    return Conclusion(" ".join(sentences), "met" if missed is None else "missed")
 
 
-def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dict[str, Any]], Markup]:
-    """Return a row for each run, with the first results of all on one axis, and this axis.
-
-    Below them are the means over groups of tests.
+def overview_table(runs: Sequence[RecordedRun], suts: Sequence[str]) -> TableBlock:
+    """Return a row for each run, with the first results of all on one axis, and for the means over groups of tests.
 
     Args:
         runs: of the page.
         suts: what the rows call their SUTs.
     """
     means = _group_means(runs)
-    axis = _axis(
-        [*(estimate for run in runs for _, estimate in _first(run.record)), *(group.mean for group in means)]
-    )
     titles = {run.record.sut_name: sut for run, sut in zip(runs, suts, strict=True)}
-    rows = [
-        {
-            "address": f"#run={number}",
-            "test": run.record.test_uid,
-            "sut": sut,
-            "verdict": _verdict_of_row(run),
-            "chart": next(
-                (interval_bar(axis, estimate.value, estimate.interval) for _, estimate in _first(run.record)),
-                "",
-            ),
-        }
+    names: list[Inline] = [
+        (Text(run.record.test_uid, f"#run={number}"), " ", Text(sut, look="small"))
         for number, (run, sut) in enumerate(zip(runs, suts, strict=True))
     ]
-    rows += [
-        {
-            "address": "",
-            "test": mean.label,
-            "sut": titles[mean.sut],
-            "verdict": (f"{mean.result} {_in_words(mean.mean)}.", ""),
-            "chart": interval_bar(axis, mean.mean.value, mean.mean.interval),
-        }
-        for mean in means
+    names += [(mean.label, " ", Text(titles[mean.sut], look="small")) for mean in means]
+    firsts = [next((estimate for _, estimate in _first(run.record)), None) for run in runs]
+    estimates = [*firsts, *(mean.mean for mean in means)]
+    verdicts = [*map(_verdict_of_row, runs)]
+    results: list[Cell] = [Text(verdict.text, look=verdict.kind) for verdict in verdicts]
+    results += [f"{mean.result} {_in_words(mean.mean)}." for mean in means]
+    drawn = [
+        Interval(None) if value is None else Interval(value.value, value.interval) for value in estimates
     ]
-    return rows, axis_ruler(axis)
+    return TableBlock(
+        [
+            TableColumn("Run", names, kind="name"),
+            TableColumn("", drawn, axis=_axis([estimate for estimate in estimates if estimate is not None])),
+            TableColumn("Result", results),
+        ],
+        label="All runs",
+        kind="all",
+    )
 
 
-def _verdict_of_row(run: RecordedRun) -> tuple[str, str]:
+def _verdict_of_row(run: RecordedRun) -> Conclusion:
     """Return the verdict of a run, and how many more results the page of the run shows."""
-    sentences, kind = _verdict(run)
-    record = run.record
+    verdict, record = _verdict(run), run.record
     others = [
         name
         for name in shown_results(record)
         if record.measurement_of(name) != PASSED or not record.thresholds
     ]
     more = len(others) - len(_first(record))
-    return f"{sentences} {counted(more, 'more result')}." if more > 0 else sentences, kind
+    return replace(verdict, text=f"{verdict.text} {counted(more, 'more result')}.") if more > 0 else verdict
 
 
 def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
@@ -277,20 +209,14 @@ def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
 
 def _in_words(estimate: Estimate) -> str:
     """A value, with its interval."""
-    interval = f" ({between(estimate.interval, uncertainty(estimate))})" if estimate.interval else ""
-    return f"{figure(estimate.value, uncertainty(estimate))}{interval}"
+    interval = f" ({_interval_text(estimate)})" if estimate.interval else ""
+    return f"{_value(estimate)}{interval}"
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
     """The first estimate of a run, in a list; an empty list where there is none."""
     found = ((name, value) for name, value in record.result.items() if isinstance(value, Estimate))
     return list(islice(found, 1))
-
-
-def _estimates(record: TestRecord) -> list[Estimate]:
-    return [
-        estimate for _, estimate in result_rows(record, _STYLE.most_rows) if isinstance(estimate, Estimate)
-    ]
 
 
 def _axis(estimates: Sequence[Estimate]) -> Axis:
@@ -305,28 +231,57 @@ def _address_of_group(items: str, group: str, table: ItemTable) -> str:
     return address(items, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
 
 
-def _result_rows(items: str, run: RecordedRun, table: ItemTable) -> Iterator[ResultRow]:
-    record, axis = run.record, _axis(_estimates(run.record))
-    for name, value in result_rows(record, _STYLE.most_rows):
-        label, indent = label_of(record, name, _STYLE).strip(), name.startswith(" ")
-        behind = _address_of_group(items, name.strip(), table) if indent else ""
-        if not isinstance(value, Estimate):
-            yield ResultRow(label, behind, indent, "" if value is None else figure(value))
-            continue
-        measured = record.measurement_of(name)
-        threshold = record.thresholds.get(measured)
-        bounds = record.worst_to_best(name, value) if has_spread(value) else None
-        yield ResultRow(
-            label,
-            behind,
-            indent,
-            figure(value.value, uncertainty(value)),
-            between(value.interval, uncertainty(value)),
-            interval_bar(
-                axis, value.value, value.interval, mark=None if threshold is None else threshold.value
-            ),
-            f"{value.n:,}",
-            between(bounds, abs(width(bounds))),
-            interval_with_missing(value),
-            passed_of(record, None if measured == PASSED else measured) or "",
-        )
+def _results_table(items: str, run: RecordedRun, table: ItemTable) -> TableBlock:
+    record = run.record
+    names, values = zip(*result_rows(record, _MOST_ROWS), strict=True)
+    estimates = [value if isinstance(value, Estimate) else None for value in values]
+    rows = [*zip(names, estimates, strict=True)]
+    passed = ["" if value is None else passed_beside(record, name) for name, value in rows]
+    missing = [
+        TableColumn("Worst to best", [_bounds(record, name, value) for name, value in rows]),
+        TableColumn("95 % with missing", [*map(interval_with_missing, values)], about=_WITH_MISSING),
+        TableColumn("Passed", passed),
+    ]
+    columns = [
+        TableColumn("Result", [_name(record, name, items, table) for name in names]),
+        TableColumn("Value", [*map(_value, values)], kind="number"),
+        TableColumn("95 % interval", ["" if value is None else _interval_text(value) for value in estimates]),
+        TableColumn(
+            "",
+            [_drawn(record, name, value) for name, value in rows],
+            axis=_axis([value for value in estimates if value is not None]),
+        ),
+        TableColumn("n", ["" if value is None else f"{value.n:,}" for value in estimates], kind="number"),
+        *(column for column in missing if not column.is_empty),
+    ]
+    return TableBlock(columns, label="Results", kind="own")
+
+
+def _name(record: TestRecord, name: str, items: str, table: ItemTable) -> Text:
+    """The name of a result with its threshold; that of a group leads to its items."""
+    is_part = name.startswith(" ")
+    behind = _address_of_group(items, name.strip(), table) if is_part else ""
+    return Text(" " * is_part + label_of(record, name).strip(), behind)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Estimate):
+        return figure(value.value, uncertainty(value))
+    return "" if value is None else figure(value)
+
+
+def _interval_text(estimate: Estimate) -> str:
+    return between(estimate.interval, uncertainty(estimate))
+
+
+def _drawn(record: TestRecord, name: str, estimate: Estimate | None) -> Interval:
+    if estimate is None:
+        return Interval(None)
+    threshold = record.thresholds.get(record.measurement_of(name))
+    mark = None if threshold is None else threshold.value
+    return Interval(estimate.value, estimate.interval, mark=mark)
+
+
+def _bounds(record: TestRecord, name: str, estimate: Estimate | None) -> str:
+    bounds = record.worst_to_best(name, estimate) if estimate and has_spread(estimate) else None
+    return between(bounds, abs(width(bounds)))

@@ -22,7 +22,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.assets import environment
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks, comparison_view
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks
 from modelgauge.reports.pages.run_page import main_part
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge_workbench.index.rows import stamp_of
@@ -121,13 +121,11 @@ class Comparisons:
         except ModelGaugeError as error:
             refused = {kind: _named(kind, error.problem) for kind in _ALLOWING.findall(error.fix)}
             why_not = error.problem if refused else f"{error.problem} {error.fix}"
-        view = None
         if comparison is not None:
             runs = compared_runs(comparison)
-            view = comparison_view(comparison, runs)
             for name, content in comparison_blocks(comparison, runs):
                 keep(name, content)
-        page = main_part(runs, keep, comparison=view, redact=self._redact)
+        page = main_part(runs, keep, comparison=comparison, redact=self._redact)
         html = environment().get_template("main.html.j2").render(page, not_compared="", redact=self._redact)
         labels, settings = _settings(runs)
         return Compared(key, page["title"], html, why_not, refused, settings, labels)

@@ -16,10 +16,11 @@ from starlette.responses import Response
 from modelgauge.comparison.pairing.comparability import differences
 from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.data.records import TestRecord
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.charts import axis_ruler, interval_bar, line
+from modelgauge.documents.plots import Plot
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
-from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar, line
-from modelgauge.reports.pages.plots import Plot
 from modelgauge.wording.figures import between, figure
 from modelgauge.wording.phrases import counted
 from modelgauge_workbench.index.queries import options

@@ -18,7 +18,6 @@ from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError
 from modelgauge.files.regular import opened
 from modelgauge.reports.failures import failure_key
-from modelgauge.reports.layout import Style
 from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_line
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
@@ -27,7 +26,6 @@ from modelgauge_workbench.runs.notes import NOTES, Notes
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
 _ABOUT = {"run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_label", "dataset"}
-_STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON, _DAMAGED = "running", "damaged"
 RECORDED = "recorded answers"
@@ -89,7 +87,7 @@ def run_columns(run: Path) -> dict[str, Any]:
     return {
         "state": state,
         **_identity(folder, about),
-        "headline": "" if record is None else headline(record, _STYLE),
+        "headline": "" if record is None else headline(record),
         **outcome,
         "favourite": notes.favourite,
         "tags": json.dumps(notes.tags, ensure_ascii=False),

@@ -18,9 +18,10 @@ from modelgauge.comparison.judges.calibration import (
     labels_like,
 )
 from modelgauge.data.thresholds import PASSED
+from modelgauge.documents.plots import reliability
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
-from modelgauge.reports.pages.plots import bins_of, reliability
+from modelgauge.reports.pages.run_parts import bins_of
 from modelgauge.runs.ratings import HIGHEST, LOWEST
 from modelgauge.wording.figures import between, figure
 from modelgauge.wording.phrases import counted

@@ -3,15 +3,16 @@
 import json
 import sqlite3
 from collections import deque
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from threading import Lock
 
-from modelgauge.reports.pages.assets import environment
+from modelgauge.documents.document import Sentences
+from modelgauge.documents.html import as_html
 from modelgauge.reports.pages.classes import ANSWERED
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_page import MOST_ITEMS
-from modelgauge.reports.pages.run_view import run_view
+from modelgauge.reports.pages.run_view import run_document, title_of
 from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.scan import folder_of
@@ -77,14 +78,13 @@ def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
     run, table = recorded_run(folder_of(workbench.index, row)), ItemTable(redact=workbench.redact)
     with naming_damage(items := run.items()):
         deque(table.taken(islice(items.lines(), MOST_ITEMS)), maxlen=0)
-    view = run_view(0, run, table, items=_ITEMS)
-    if view.left_out:
+    document = [*run_document(run, table, items=_ITEMS)]
+    if run.record.counts.finished > table.number:
         note = f"The charts and the kinds of failures are those of the first {MOST_ITEMS:,} items."
-        view = replace(view, notes=[*view.notes, note])
-    template = environment().get_template("run.html.j2")
+        document.append(Sentences([note], look="dim"))
     summary = Summary(
-        template.render(run=view, redact=workbench.redact),
-        view.title,
+        as_html(document, workbench.redact),
+        title_of(run.record),
         common=table.common.strip(),
         measured=[*table.measured],
         of_some=[*table.measured_of_some()],

@@ -4,11 +4,10 @@ import re
 import time
 
 import pytest
-from comparisons import comparison, row
 
 from modelgauge.comparison.pairing.paired_items import FlippedItem
-from modelgauge.reports.comparisons.flips import render_flips
-from modelgauge.reports.layout import Style
+from modelgauge.documents.terminal import Style, as_text
+from modelgauge.reports.comparisons.flips import flips_document
 
 FLIP = FlippedItem(
     test="gsm8k",
@@ -26,7 +25,7 @@ FLIP = FlippedItem(
 
 
 def lines_of(*flips, redact=str, **style):
-    return render_flips(flips, comparison(row()), Style(**style), redact).split("\n")
+    return as_text(flips_document(flips, "A"), Style(**style), redact).split("\n")
 
 
 def test_alike_answers_are_one_text_with_what_differs_in_brackets():

@@ -15,13 +15,14 @@ from markdown_it import MarkdownIt
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.pairing.paired_items import FlippedItem
 from modelgauge.comparison.result import Comparison, Differing
+from modelgauge.documents.markdown import as_markdown
 from modelgauge.reports.comparisons.exports import (
     annotations,
     comparison_as_json,
     junit_xml,
-    markdown,
     without_commands,
 )
+from modelgauge.reports.comparisons.summary import summary_document
 from modelgauge.runs.conditions import Condition
 
 FIXED = ["schema_version", "baseline", "family", "comparisons", "differs", "flips"]
@@ -216,6 +217,10 @@ class Tags(HTMLParser):
         self.text += data
         if self.tags and self.tags[-1][0] == "td":
             self.cells[-1] += data
+
+
+def markdown(made, outcomes):
+    return as_markdown(summary_document(made, outcomes))
 
 
 def rendered(text):

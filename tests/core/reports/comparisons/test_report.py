@@ -9,8 +9,13 @@ from modelgauge.comparison.difference import GroupDifference, MacroComparison, M
 from modelgauge.comparison.families import Family
 from modelgauge.comparison.result import Differing, LeaderboardTable, RankedSystem
 from modelgauge.comparison.verdicts import verdict_text
-from modelgauge.reports.comparisons.report import render
-from modelgauge.reports.layout import Style
+from modelgauge.documents.terminal import Style, as_text
+from modelgauge.reports.comparisons.report import comparison_document
+
+
+def render(made, style, redact=str, **options):
+    return as_text(comparison_document(made, **options), style, redact)
+
 
 HOSTILE = "\x1b[2J\x07\u202eevil\u2066\r\n::error::x\n\x00| `x` <b>&"
 

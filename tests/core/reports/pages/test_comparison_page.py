@@ -10,8 +10,9 @@ from recorded import item, record
 
 from modelgauge.comparison.compare import compare_runs
 from modelgauge.data.estimates import Estimate
+from modelgauge.documents.document import TableBlock, Text
 from modelgauge.reports import write_comparison
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_page
 from modelgauge.runs.recorded_run import RecordedRun
 
 DIRECTION = {"directions": {"right": "higher"}, "ranges": {"right": (0.0, 1.0)}}
@@ -71,14 +72,18 @@ def test_a_leaderboard_says_which_items_it_is_over():
     assert "2 to 3 items of each system, compared in pairs." in _page(compare_runs(runs))
 
 
+def _tables(blocks):
+    return [block for block in blocks if isinstance(block, TableBlock)]
+
+
 def test_which_way_is_better_is_said_by_the_direction():
     for direction, sides in {
-        "higher": ["A better", "B better"],
-        "lower": ["B better", "A better"],
-        None: ["B lower", "B higher"],
+        "higher": ("A better", "B better"),
+        "lower": ("B better", "A better"),
+        None: ("B lower", "B higher"),
     }.items():
-        (table,) = comparison_view(comparison(row(direction=direction)), [])["tables"]
-        assert table["sides"] == sides
+        (table,) = _tables(comparison_page(comparison(row(direction=direction)), []))
+        assert [column.sides for column in table.columns if column.sides] == [sides]
 
 
 def test_the_best_is_marked_where_it_can_be_told_from_the_next():
@@ -91,10 +96,16 @@ def test_the_best_is_marked_where_it_can_be_told_from_the_next():
     runs += _runs(record("b", *values, run_id="b-quiz", test_uid="quiz", **said))
     found = compare_runs(runs)
     assert compared_runs(found) == runs
-    matrix = comparison_view(found, runs)["matrix"]
-    assert matrix["axes"] == ["right from 0 to 1"]
-    rows = matrix["rows"]
-    assert [[cell["is_best"] for cell in row["cells"]] for row in rows] == [[False, True], [False, False]]
+    matrix = _tables(comparison_page(found, runs))[-1]
+    assert "the drawing shows right from 0 to 1." in matrix.caption
+    values = {column.head: [cell.beside for cell in column.cells] for column in matrix.columns[1:]}
+    assert values == {
+        "a": [(Text("0.5", "#run=0"),), (Text("0.5", "#run=1"),)],
+        "b": [
+            (Text("0.5", "#run=2", "best"), Text(" (best)", look="hidden")),
+            (Text("0.5", "#run=3"),),
+        ],
+    }
 
 
 def test_secrets_are_taken_out_of_names():

@@ -171,9 +171,9 @@ def test_the_parts_of_a_page_can_be_had_from_python(tmp_path):
     table = reports.ItemTable()
     lines = ((tmp_path / "runs" / record.run_id) / "items.jsonl").read_bytes().splitlines()
     assert len(list(table.parts(lines))) == 1
-    view = reports.run_view(0, record, table)
-    assert view.verdict[0].startswith("1 of 3: right 0.33")
-    assert view.title == "many on sut"
+    heading, verdict, *_ = reports.run_document(record, table)
+    assert heading.text == "many on sut"
+    assert verdict.text.startswith("1 of 3: right 0.33")
 
 
 def test_secrets_that_are_known_by_now_are_in_no_part_of_a_page(tmp_path):

@@ -15,6 +15,17 @@ from modelgauge import (
     run_test,
 )
 from modelgauge.data.results import ConcurrencyChange
+from modelgauge.documents.document import (
+    Charts,
+    Conclusion,
+    Quotes,
+    Reliability,
+    Section,
+    StepChart,
+    TableBlock,
+    Text,
+    Troubles,
+)
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals import Golden, evaluate, observe
 from modelgauge.metrics import ExactMatchMetric
@@ -23,7 +34,7 @@ from modelgauge.reports.pages.classes import classified, ending_of
 from modelgauge.reports.pages.columns import Labels
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import parts_of
-from modelgauge.reports.pages.run_view import overview, run_view
+from modelgauge.reports.pages.run_view import overview_table, run_document
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
@@ -81,46 +92,66 @@ def _parts(run, **options):
     return {one.title: one for one in parts_of("#run=0&{}", run, _table(run), without_texts=False, **options)}
 
 
+def _blocks(kind, blocks):
+    return [block for block in blocks if isinstance(block, kind)]
+
+
+def _cells(part):
+    """The heads of the columns of a part's table, with their cells."""
+    (table,) = _blocks(TableBlock, part.blocks)
+    return {column.head: column.cells for column in table.columns}
+
+
 def test_a_confusion_counts_every_answer_and_leads_to_its_items(run):
     part = _parts(run)["Confusion"]
-    assert part.head == ["right \\ answered", "no", "yes", "other"]
-    counts = [[int(cell.text) for cell in row[1:]] for row in part.rows]
-    assert counts == [[16, 0, 4], [4, 12, 0]]
+    right, *answered = _cells(part).items()
+    assert right == ("right \\ answered", ["no", "yes"])
+    counts = {head: [int(cell.text) for cell in cells] for head, cells in answered}
+    assert counts == {"no": [16, 4], "yes": [0, 12], "other": [4, 0]}
     assert part.summary == "the right one of 2 classes at the end of 28 of 36 answers"
-    (wrong,) = [cell for row in part.rows for cell in row if cell.text == "4" and "other" not in cell.address]
+    wrong = dict(answered)["no"][1]
     assert parse_qs(wrong.address[1:]) == {"run": ["0"], "is-target": ["yes"], "is-answered class": ["no"]}
 
 
 def test_usage_is_summed_and_leads_to_the_dearest(run):
     part = _parts(run)["Tokens and cost"]
     assert part.summary == "360 input tokens, 708 output tokens, $0.36"
-    assert part.rows[1][-2].text == "39"
-    assert "sort=output+tokens%3E" in part.rows[1][-2].address
+    assert _cells(part)["an item took"][1] == "output tokens"
+    assert _cells(part)["most"][1] == Text("39", "#run=0&sort=output+tokens%3E")
 
 
 def test_scores_are_held_against_what_was_right(run):
     part = _parts(run)["Calibration of sure"]
     assert "against right of 36 items" in part.summary
-    assert 'aria-label="Share with right by score' in part.charts[0][1]
+    ((caption, chart),) = _blocks(Charts, part.blocks)[0].charts
+    assert caption == "sure against right"
+    assert isinstance(chart, Reliability)
+    assert chart.what == "right"
 
 
 def test_how_it_was_run_has_settings_and_manifest(run):
     part = _parts(run)["How it was run"]
     assert part.summary == "t 0.5"
-    assert [title for title, _ in part.texts] == ["In a terminal"]
-    assert f'"run_id": "{run.record.run_id}"' in part.folded[1]
-    assert part.folded[1].endswith("more characters in run.json")
+    (commands,) = _blocks(Quotes, part.blocks)
+    assert [title for title, _ in commands.texts] == ["In a terminal"]
+    ((_, manifest),) = _blocks(Section, part.blocks)[0].blocks[0].texts
+    assert f'"run_id": "{run.record.run_id}"' in manifest
+    assert manifest.endswith("more characters in run.json")
     kept = parts_of("#run=0&{}", run, _table(run, without_texts=True), without_texts=True)[-1]
     assert kept.summary.startswith("test exam")
-    assert [[cell.text for cell in row] for row in kept.rows][:2] == [["test", "exam"], ["SUT", "paid"]]
-    assert kept.folded is None
+    names, values = (column.cells for column in _blocks(TableBlock, kept.blocks)[0].columns)
+    assert [*zip(names, values, strict=True)][:2] == [("test", "exam"), ("SUT", "paid")]
+    assert not _blocks(Section, kept.blocks)
 
 
 def test_failures_are_kinds_that_lead_to_their_items(run):
-    (failure,) = run_view(0, run, _table(run), without_texts=False).failures
-    assert failure.count == "4"
-    assert failure.kind == "TimeoutError at SUT paid"
-    assert failure.address == "#run=0&failure=1"
+    (troubles,) = _blocks(Troubles, run_document(run, _table(run)))
+    (failure,) = troubles.facts
+    assert failure.label == (
+        "4 \N{MULTIPLICATION SIGN} ",
+        Text("TimeoutError at SUT paid", "#run=0&failure=1"),
+    )
+    assert failure.text.startswith("no answer to ")
 
 
 def test_what_limits_did_is_told(run):
@@ -131,7 +162,8 @@ def test_what_limits_did_is_told(run):
     cut = run.record.replaced(concurrency={"paid": changes})
     part = _parts(type(run)(cut, run.folder))["Limits"]
     assert part.summary == "paid 4 to 8 calls at once, cut 1 time"
-    assert "<polyline" in part.charts[0][1]
+    (charts,) = _blocks(Charts, part.blocks)
+    assert charts.charts == [("paid", StepChart([(0.5, 8), (2, 4)], run.record.seconds, "calls at once"))]
 
 
 def test_the_latency_of_an_app_is_told(tmp_path):
@@ -144,7 +176,7 @@ def test_the_latency_of_an_app_is_told(tmp_path):
     (folder,) = (tmp_path / "runs").iterdir()
     part = _parts(recorded_run(RunFolder(folder)))["Latency"]
     assert part.summary.endswith("of 8 items")
-    assert len(part.charts) == 2
+    assert len(_blocks(Charts, part.blocks)[0].charts) == 2
 
 
 def test_a_plain_run_has_no_parts_without_data(tmp_path):
@@ -195,19 +227,21 @@ def test_a_page_has_few_controls(tmp_path):
 
 
 def test_row_of_run_says_how_many_results_it_leaves_out(run):
-    rows, _ = overview([run], ["paid"])
-    assert rows[0]["verdict"][0].endswith(" 1 more result.")
+    (verdict,) = overview_table([run], ["paid"]).columns[2].cells
+    assert verdict.text.endswith(" 1 more result.")
     alone = type(run)(run.record.replaced(result={"right": run.record.result["right"]}), run.folder)
-    assert "more result" not in overview([alone], ["paid"])[0][0]["verdict"][0]
+    (verdict,) = overview_table([alone], ["paid"]).columns[2].cells
+    assert "more result" not in verdict.text
 
 
 def test_a_stopped_run_says_how_it_goes_on(run):
     stopped = type(run)(run.record.replaced(cancelled=True), run.folder)
-    view = run_view(0, stopped, _table(run))
-    assert [label for label, _ in view.troubles] == ["stopped", "to go on"]
-    assert view.troubles[1][1].startswith("modelgauge.resume(")
+    troubles, _ = _blocks(Troubles, run_document(stopped, _table(run)))
+    assert [fact.label for fact in troubles.facts] == ["stopped", "to go on"]
+    assert troubles.facts[1].text.startswith("modelgauge.resume(")
     going_on = type(run)(run.record, run.folder, ended=False, going_on=True)
-    assert "going on" in run_view(0, going_on, _table(run)).verdict[0]
+    (verdict,) = _blocks(Conclusion, run_document(going_on, _table(run)))
+    assert "going on" in verdict.text
 
 
 def test_parts_of_long_items_are_those_of_short_groups_and_hold_few_lines_at_once(run, monkeypatch):

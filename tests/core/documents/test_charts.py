@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, histogram, interval_bar
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.charts import axis_ruler, dot_sample, histogram, interval_bar
 
 LOOKS = ("told", "untold", "untested")
 FINITE = st.floats(-1e12, 1e12).map(lambda value: round(value, 6))

@@ -1,82 +1,19 @@
 """Charts as static SVG: error bars on a common axis, and distributions.
 
-Colours and strokes are in `static/page.css`, by the classes of the elements. Each chart says in `aria-label` what it
-shows.
+Colours and strokes are in `page.css` of the pages, by the classes of the elements. Each chart says in `aria-label` what
+it shows.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from modelgauge.documents.axis import MARGIN, Axis
 from modelgauge.wording.figures import figure
 from modelgauge.wording.phrases import counted
 
-_ROW, _MARGIN = 20, 7
+_ROW = 20
 _BEYOND = 100  # pixels by which marks reach out of their row, as far as its cell shows them
-_MOST_TICKS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A linear axis that several charts of a table share.
-
-    Args:
-        low: the value at its left end.
-        high: the value at its right end, above `low`.
-        width: pixels.
-        step: the distance of its ticks; None for a round number.
-    """
-
-    low: float
-    high: float
-    width: int = 260
-    step: float | None = None
-
-    @classmethod
-    def over(cls, values: Sequence[float], *, zero: bool = False) -> "Axis":
-        """The axis that holds all values, with round ends.
-
-        Args:
-            values: finite numbers.
-            zero: whether it holds 0 too.
-        """
-        ends = [*values, 0.0] if zero or not values else [*values]
-        low, high = min(ends), max(ends)
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        step = _step(high - low)
-        return cls(math.floor(low / step) * step, math.ceil(high / step) * step, step=step)
-
-    def sized(self, width: int) -> "Axis":
-        """The axis with another width.
-
-        Args:
-            width: pixels.
-        """
-        return replace(self, width=width)
-
-    def at(self, value: float) -> float:
-        """The horizontal place of a value, in pixels."""
-        return _MARGIN + self.share(value) * (self.width - 2 * _MARGIN)
-
-    def share(self, value: float) -> float:
-        """The place of a value as a share of the axis, from 0 to 1; values beyond its ends are at them."""
-        return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-
-    @property
-    def ticks(self) -> list[float]:
-        """Round values along the axis, its ends among them."""
-        step = self.step or _step(self.high - self.low)
-        return [self.low + place * step for place in range(round((self.high - self.low) / step) + 1)]
-
-
-def _step(span: float) -> float:
-    """The round distance of ticks: 1, 2 or 5 times a power of ten."""
-    raw = span / _MOST_TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    return power * next(factor for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999999)
 
 
 def interval_bar(
@@ -154,14 +91,14 @@ def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, heig
     counts = [0] * bins
     for value in values:
         counts[min(bins - 1, int((value - axis.low) / (axis.high - axis.low) * bins))] += 1
-    most, wide = max(counts), (width - 2 * _MARGIN) / bins
+    most, wide = max(counts), (width - 2 * MARGIN) / bins
     column = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
     parts = []
     for place, count in enumerate(counts):
         tall = height * count / most
         start = axis.low + place * (axis.high - axis.low) / bins
         about = f"{count:,} from {figure(start)} to {figure(start + (axis.high - axis.low) / bins)}"
-        parts.append(column.format(_MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
+        parts.append(column.format(MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
     ends = f"{counted(len(values), 'value')} from {figure(min(values))} to {figure(max(values))}"
     return svg("histogram", f"Distribution of {ends}", width, height, parts)
 

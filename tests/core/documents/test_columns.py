@@ -7,13 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.layout import cells, columns, ends_of, folded, indented, one_line
+from modelgauge.documents.columns import TextColumn, aligned, cells, folded
+from modelgauge.wording.phrases import ends_of, indented, one_line
+
+
+def columns(rows, head=(), *, folds=None, right=(), **layout):
+    names = head or [""] * len(rows[0])
+    texts = [
+        TextColumn(name, held, (folds or {}).get(name), right=name in right)
+        for name, *held in zip(names, *rows, strict=True)
+    ]
+    return "\n".join(aligned(texts, has_head=bool(head), **layout))
 
 
 def test_columns_are_aligned_and_end_without_white_space():
-    rows = [("a", "one"), ("longer", "two\nlines")]
-    assert columns(rows, ("X", "Y"), indent="  ") == "  X       Y\n  a       one\n  longer  two lines"
-    assert columns([]) == ""
+    rows = [("a", "one"), ("longer", "two lines")]
+    assert columns(rows, ("X", "Y")) == "X       Y\na       one\nlonger  two lines"
+    assert aligned([]) == aligned([TextColumn("X", [])]) == []
 
 
 def test_a_long_message_loses_its_middle_and_keeps_its_end():
@@ -78,12 +88,12 @@ def test_columns_without_a_head_and_without_folds():
     assert columns(rows, ("X", "Y"), rule="-") == "X     Y\n--------\na     bb\nccc   d"
 
 
-def test_an_indent_takes_room_and_cells_keep_theirs():
+def test_an_indent_takes_room():
     rows = [("  inner", "bbb")]
-    assert columns(rows, ("X", "Y"), indent="    ", width=16) == "    X        Y\n      inner  bbb"
-    for width, below in ((15, ["Y: bbb"]), (14, ["Y: bbb"]), (13, ["Y:", "bbb"])):
-        lines = columns(rows, ("X", "Y"), indent="    ", width=width).split("\n")
-        assert lines == ["    X", "      inner", *(f"        {line}" for line in below)]
+    assert columns(rows, ("X", "Y"), width=12) == "X        Y\n  inner  bbb"
+    for width, below in ((11, ["Y: bbb"]), (10, ["Y: bbb"]), (9, ["Y:", "bbb"])):
+        lines = columns(rows, ("X", "Y"), width=width).split("\n")
+        assert lines == ["X", "  inner", *(f"    {line}" for line in below)]
 
 
 def test_what_stands_below_a_row_shares_lines_where_it_can():

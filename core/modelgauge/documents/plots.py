@@ -1,6 +1,6 @@
 """Plots with two axes as static SVG: points over time, steps, and how often forecasts come true.
 
-Charts with one axis are in `charts.py`; colours and strokes in `static/page.css`.
+Charts with one axis are in `charts.py`; colours and strokes in `page.css` of the pages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,16 +10,13 @@ from statistics import median
 
 from markupsafe import Markup
 
-from modelgauge.reports.pages.charts import Axis, line, svg
-from modelgauge.stats.intervals import wilson_interval
+from modelgauge.documents.axis import Axis
+from modelgauge.documents.charts import line, svg
+from modelgauge.documents.document import Bin
 from modelgauge.wording.figures import figure
 
 _MOST_DOTS = 500
-_BINS = 10
 _LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 22, 12
-
-Bin = tuple[float, float, tuple[float, float] | None, int]
-"""A part of forecasts, as `reliability` draws it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +144,3 @@ def reliability(bins: Sequence[Bin], what: str) -> Markup:
             parts.append(line("bar", x, plot.down(interval[0]), x, plot.down(interval[1])))
     parts += plot.dots([(mean, share) for mean, share, _, _ in bins], radius=3.5)
     return plot.drawn("plot", f"Share with {what} by score, in {len(bins)} parts", parts)
-
-
-def bins_of(pairs: Iterable[tuple[float, float]]) -> list[Bin]:
-    """The mean score of each part of the scores, the share that is right with its interval, and how many they are.
-
-    Args:
-        pairs: of a score from 0 to 1, and of 1 for right or 0 for wrong.
-    """
-    found: dict[int, list[tuple[float, float]]] = {}
-    for score, right in pairs:
-        found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
-    made = []
-    for _, several in sorted(found.items()):
-        number, right = len(several), sum(value for _, value in several)
-        interval = wilson_interval(right, number)
-        made.append((sum(score for score, _ in several) / number, right / number, interval, number))
-    return made

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.comparisons.tables import TextAxis
+from modelgauge.documents.text_axis import TextAxis
 
 
 @pytest.mark.parametrize(
