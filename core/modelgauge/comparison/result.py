@@ -10,7 +10,8 @@ from modelgauge.comparison.pairing.paired_items import FlippedItem, PairedItems
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
-from modelgauge.wording.notebook import html_table
+from modelgauge.documents.document import Heading, Sentences, TableBlock, TableColumn
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.wording.phrases import beginning
 
 _MOST_ROWS = 50  # in a notebook
@@ -139,16 +140,21 @@ class Comparison(Frozen):
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows: a row for each verdict."""
-        rows = [
-            (row.test, row.measurement, row.candidate, row.verdict_text, f"{row.n_paired:,}")
-            for row in self.comparisons[:_MOST_ROWS]
-        ]
-        for mean in self.macro:
-            tests = f"mean over {len(mean.tests)} tests"
-            rows.append((tests, mean.measurement, mean.candidate, mean.verdict_text, ""))
-        head = ("Test", "Measurement", "Candidate", "Verdict", "Items")
-        title = f"{', '.join(self.labels[1:])} against {self.baseline.label}"
-        return html_table(title, head, rows, self.notes, left_out=len(self.comparisons) - _MOST_ROWS)
+        rows, more = self.comparisons[:_MOST_ROWS], len(self.comparisons) - _MOST_ROWS
+        means = [f"mean over {len(mean.tests)} tests" for mean in self.macro]
+        named: list[MeasurementComparison | MacroComparison] = [*rows, *self.macro]
+        table = TableBlock(
+            [
+                TableColumn("Test", [*(row.test for row in rows), *means]),
+                TableColumn("Measurement", [row.measurement for row in named]),
+                TableColumn("Candidate", [row.candidate for row in named]),
+                TableColumn("Verdict", [row.verdict_text for row in named]),
+                TableColumn("Items", [*(f"{row.n_paired:,}" for row in rows), *[""] * len(means)]),
+            ],
+            note=f"{more:,} more" if more > 0 else "",
+        )
+        title = Heading(f"{', '.join(self.labels[1:])} against {self.baseline.label}")
+        return as_notebook([title, table, Sentences(self.notes)])
 
     def with_items(self, paired: Sequence[PairedItems]) -> "Comparison":
         """Return a copy of the comparison that knows its items.

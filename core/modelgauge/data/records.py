@@ -23,9 +23,12 @@ from modelgauge.data.results import (
     Spent,
     Threshold,
     plain_result,
+    results_table,
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
 from modelgauge.data.thresholds import known_directions
+from modelgauge.documents.document import Heading, Sentences
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.wording.phrases import counted
 
@@ -245,7 +248,8 @@ class TestRecord(Frozen):
         """Return the table that a notebook shows."""
         why = self.failure and f"It stopped early: {self.failure.error_type}: {self.failure.message}"
         notes = [f"{self._scored()}.", *([why] if why else []), f"Run {self.run_id}"]
-        return Results(self.result)._repr_html_(f"{self.test_uid} on {self.sut_name}", notes)
+        title = Heading(f"{self.test_uid} on {self.sut_name}")
+        return as_notebook([title, results_table(self.result), Sentences(notes)])
 
     def __eq__(self, other: object) -> bool:
         """Equal content; where the items are read from does not matter."""

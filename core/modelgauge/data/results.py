@@ -5,7 +5,7 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
@@ -13,9 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 from modelgauge.data.base import Count, Frozen, Seconds, added_later, of_valid
 from modelgauge.data.estimates import Estimate, interval_text, reaches, value_text
 from modelgauge.data.json_values import finite_number
+from modelgauge.documents.document import Heading, TableBlock, TableColumn
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.did_you_mean import known_names
-from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import a_thing
 
 GIVEN = "given_outputs"
@@ -158,18 +159,23 @@ class Results(dict[str, Any]):
         fix = known_names(str(name), self, "Its results are")
         raise MissingResultError(f"The run has no result {name!r}{why}.", fix=fix)
 
-    def _repr_html_(self, title: str = "Results", notes: Iterable[str] = ()) -> str:
+    def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""
-        rows = [
-            # In HTML spaces indent nothing.
-            (name.replace("  ", "· "), value_text(value), interval_text(value), _number(value))
-            for name, value in listed(self, _MOST_OF_A_GROUP)
+        return as_notebook([Heading("Results"), results_table(self)])
+
+
+def results_table(result: Mapping[str, Any]) -> TableBlock:
+    """Return a row for each result, and for the first of each group."""
+    rows = [*listed(result, _MOST_OF_A_GROUP)]
+    numbers = [f"{value.n:,}" if isinstance(value, Estimate) else "" for _, value in rows]
+    return TableBlock(
+        [
+            TableColumn("Result", [name for name, _ in rows]),
+            TableColumn("value ± std err", [value_text(value) for _, value in rows]),
+            TableColumn("95 % interval", [interval_text(value) for _, value in rows]),
+            TableColumn("n", numbers),
         ]
-        return html_table(title, ("Result", "value ± std err", "95 % interval", "n"), rows, notes)
-
-
-def _number(value: Any) -> str:
-    return f"{value.n:,}" if isinstance(value, Estimate) else ""
+    )
 
 
 def revived_result(result: Mapping[str, Any]) -> Results:

@@ -31,11 +31,12 @@ from modelgauge.datasets.fields import NamedColumns, names_columns
 from modelgauge.datasets.reading import read_goldens, read_members, read_test_cases
 from modelgauge.datasets.rows import MARK, AnyGolden, AnyTestCase, Reading, checked_row, row_of, rows_of
 from modelgauge.datasets.versioned import Versioned
+from modelgauge.documents.document import Heading, TableBlock, TableColumn
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import IN_DATA_SETS
-from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import counted
 
 
@@ -131,7 +132,13 @@ class EvaluationDataset(Versioned):
 
     def _repr_html_(self) -> str:
         head, *rows = csv_rows([row_of(member) for member in list(self)[:10]])
-        return html_table(repr(self)[1:-1], head, rows, left_out=len(self) - len(rows))
+        columns = [
+            TableColumn(name or "", [cell or "" for cell in cells])
+            for name, *cells in zip(head, *rows, strict=True)
+        ]
+        more = len(self) - len(rows)
+        table = TableBlock(columns, note=f"{more:,} more" if more > 0 else "")
+        return as_notebook([Heading(repr(self)[1:-1]), table])
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(type(self), test_cases=list(self._test_cases), name=self.name)

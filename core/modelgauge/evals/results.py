@@ -7,13 +7,14 @@ from typing import Any
 from modelgauge.data.estimates import Score
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Results
+from modelgauge.data.results import results_table
 from modelgauge.data.spans import Span
 from modelgauge.data.thresholds import has_passed
+from modelgauge.documents.document import Block, Heading, Sentences, TableBlock, TableColumn
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
-from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import counted
 
 _MOST_FAILED = 10
@@ -140,11 +141,17 @@ class EvaluationResult:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the results of the metrics, and why cases did not pass."""
         not_passed = [result for result in self.test_results if not result.success]
-        failed = [(result.name, " ".join(result.failures)) for result in not_passed]
-        left_out = len(failed) - _MOST_FAILED
-        cases = html_table("Not passed", ("Test case", "Why"), failed[:_MOST_FAILED], left_out=left_out)
-        results = Results(self.record.result)._repr_html_(self._summary(), [self.shown_by])
-        return results + cases if failed else results
+        shown, more = not_passed[:_MOST_FAILED], len(not_passed) - _MOST_FAILED
+        failed = TableBlock(
+            [
+                TableColumn("Test case", [result.name for result in shown]),
+                TableColumn("Why", [" ".join(result.failures) for result in shown]),
+            ],
+            note=f"{more:,} more" if more > 0 else "",
+        )
+        cases: list[Block] = [Heading("Not passed"), failed] if shown else []
+        results = results_table(self.record.result)
+        return as_notebook([Heading(self._summary()), results, Sentences([self.shown_by]), *cases])
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.test_results)

@@ -6,10 +6,25 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from modelgauge import TestItem, compare, run_test
+from modelgauge.documents.document import (
+    Charts,
+    Conclusion,
+    Fact,
+    FactList,
+    Heading,
+    Histogram,
+    Quotes,
+    RoomyTable,
+    Section,
+    Sentences,
+    TableBlock,
+    TableColumn,
+    Troubles,
+)
+from modelgauge.documents.notebook import as_notebook
 from modelgauge.evals import EvaluationDataset, Golden, LLMTestCase, evaluate
 from modelgauge.metrics import ContainsMetric, ExactMatchMetric
 from modelgauge.testing import FakeSUT, FakeTest
-from modelgauge.wording.notebook import html_table
 
 HOSTILE = "<script>alert(1)</script> $5 & \u202e"
 
@@ -146,6 +161,24 @@ def test_a_data_set_shows_its_first_members():
 
 
 def test_long_cells_are_cut_and_mathematics_is_left_alone():
-    html = html_table("t", ("a",), [("word " * 1000,), (None,)])
+    html = as_notebook([TableBlock([TableColumn("a", ["word " * 1000, ""])])])
     assert len(html) < 1000
     assert "mathjax_ignore" in html
+
+
+def test_every_block_is_shown_but_for_charts():
+    table = TableBlock([TableColumn("a", ["b", "  c"])], caption="caption", note="note")
+    blocks = [
+        Conclusion("conclusion"),
+        Sentences(["sentence"], title="title"),
+        FactList([Fact("label", "fact"), Fact("", "more")]),
+        Troubles("Troubles", [Fact("1", "trouble")]),
+        Quotes([("who", HOSTILE)], remarks=["remark"]),
+        RoomyTable(table, then=[Sentences(["then"])], otherwise=[Sentences(["otherwise"])]),
+        Section("section", "summary", [Charts([("chart", Histogram([1.0]))]), Heading("inside")]),
+    ]
+    read = _Reader(as_notebook(blocks))
+    assert "".join(read.cells).replace("<script>alert(1)</script> $5 & \\u202e", "hostile") == (
+        "conclusiontitle: sentencelabel factmore1 troublewho hostileremarkcaptionab· cnotethensection summaryinside"
+    )
+    assert "script" not in read.tags
