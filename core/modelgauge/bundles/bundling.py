@@ -19,7 +19,7 @@ from modelgauge.bundles.manifest import (
 from modelgauge.bundles.signing import sign
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.prompts import ChatPrompt
 from modelgauge.data.responses import SUTCompletion
@@ -34,7 +34,7 @@ from modelgauge.engine.run_files.folder import (
 )
 from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.engine.run_files.journal import line_of
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import BundleError, UsageError
@@ -161,11 +161,11 @@ class _Contents:
     def _lines(self, run: RunFolder) -> Iterator[str]:
         """The lines of a journal as the bundle has them; the keys in them are noted."""
         keys = self.keys.setdefault(self._caches_of(run), set())
-        for number, _, line in counted_lines(run.journal):
-            record = item_from_json(line, f"{run.journal}, line {number}")
+        for line in JournalLines(run.journal):
+            record = line.record()
             keys.update(keys_in(record))
             if self._remove is None:
-                yield line.decode("utf-8")
+                yield line.line.decode("utf-8")
             else:
                 yield line_of(self._remove(record), "", str)[1].decode("utf-8")
 

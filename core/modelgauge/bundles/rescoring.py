@@ -13,12 +13,13 @@ from modelgauge.bundles.run_checks import RunCheck, equal
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.engine.run_files.folder import RECORD, RunFolder
+from modelgauge.engine.items.item_frame import ItemRecords, lines_of
+from modelgauge.engine.run_files.folder import RECORD
 from modelgauge.errors import NotCachedError, RecordError, RedactedAnswerError
 from modelgauge.rerun.again import rescore
 from modelgauge.rerun.original import Names, OriginalRun
 from modelgauge.rerun.trust import check_names
-from modelgauge.runs.items import JournalItems
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.wording.phrases import counted
 
 _NOW = "by the test now"
@@ -58,7 +59,7 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
         except RecordError as error:
             made.add(f"its answers cannot be measured again: {error.problem.rstrip('.')}")
             return
-        lacking = _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
+        lacking = _compare_items(made, ItemRecords(lines_of(again)))
     if lacking:
         made.unchecked.append(f"The scores of {counted(lacking, 'item')}: {_NOT_CACHED}")
     if again.failure is not None:
@@ -75,15 +76,15 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
             made.add(problem)
 
 
-def _compare_items(made: RunCheck, again: JournalItems) -> int:
+def _compare_items(made: RunCheck, again: ItemRecords) -> int:
     """Compare the items of two journals, both in the order of the test.
 
     Returns:
         How many were scored in the run, and lack answers now.
     """
-    new, lacking = again.in_order(), 0
+    new, lacking = again.records(), 0
     other = next(new, None)
-    for record in JournalItems(made.run.journal).in_order():
+    for record in recorded_run(made.run).items().records():
         while other is not None and other.index < record.index:
             other = next(new, None)
         if other is None or other.index != record.index or not record.is_scored:

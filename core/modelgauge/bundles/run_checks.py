@@ -10,7 +10,6 @@ from typing import Any
 from modelgauge.bundles.item_checks import Declared, close, problems_of
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.item_records import item_from_json
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PYTEST, CallsByKind, normalized_result, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
@@ -18,7 +17,7 @@ from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
 from modelgauge.runs.recorded_run import recorded_run
@@ -132,12 +131,12 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
     tally, number, end = Tally(), 0, 0
     ids: dict[str, int] = {}
     redacted: list[tuple[int, str]] = []
-    for number, offset, line in counted_lines(made.run.journal):
-        end = offset + len(line)
+    for line in JournalLines(made.run.journal):
+        number, end = line.number, line.offset + len(line.line)
         try:
-            record = item_from_json(line, f"line {number}")
+            record = line.record()
         except RecordError as error:
-            made.add(error.problem.removeprefix(f"line {number} "), number)
+            made.add(error.problem.removeprefix(f"{line.path}, line {number} "), number)
         else:
             made.items += 1
             name = str(record.test_item.id)
@@ -150,7 +149,7 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
             if record.redacted:
                 redacted.append((record.index, name))
             tally.count(record)
-            index.add(record, offset, record.test_item)
+            index.add(record, line.offset, record.test_item)
             tally.sut_calls.paid += len(record.interactions)
     made.redacted.extend(name for _, name in sorted(redacted))
     if made.run.journal.exists() and made.run.journal.stat().st_size != end:

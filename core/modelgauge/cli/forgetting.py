@@ -9,7 +9,7 @@ from modelgauge.cache.opening import existing_cache
 from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.errors import UnknownNameError
 from modelgauge.rerun.original import OriginalRun
-from modelgauge.runs.items import JournalItems
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.visible import without_password
 
@@ -65,7 +65,7 @@ def stored_answers(
     known: set[str] = set()
     for run in runs:
         of_run = keys.setdefault(_cache_of(run, settings, given), {})
-        for record in JournalItems(run.journal).in_order():
+        for record in recorded_run(run).items().records():
             known.add(str(record.test_item.id))
             if not items or str(record.test_item.id) in items:
                 of_run.update(dict.fromkeys(keys_in(record)))

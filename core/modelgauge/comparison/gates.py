@@ -9,7 +9,6 @@ from modelgauge.comparison.contrasts import check_margin
 from modelgauge.comparison.difference import Interval, MacroComparison, MeasurementComparison
 from modelgauge.comparison.families import Family
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.side import Side
 from modelgauge.comparison.result import Comparison
 from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
 from modelgauge.config.allowance import Allowance
@@ -163,9 +162,9 @@ class Gates:
 
 def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
     """Return the range of each measurement of a run, by its name in comparisons; None for an unknown range."""
-    side, record = Side(run), run.record
+    items, record = run.frame(), run.record
     declared = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
-    ranges = {name: declared.get(name, side.bool_ranges.get(name)) for name in side.names}
+    ranges = {name: declared.get(name, items.bool_ranges.get(name)) for name in items.names}
     ending = "" if record.reduction is None else f".{record.reduction}"
     return {**ranges, **{f"{name}{ending}": ends for name, ends in ranges.items()}}
 

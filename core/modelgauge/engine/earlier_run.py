@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange, Used
@@ -150,7 +150,7 @@ class EarlierSessions:
                 at = self.recorded.failed_place(item.item) if place is None else place
                 if at is None:
                     continue
-                record = self.recorded.record(self.recorded.line(at))
+                record = self.recorded.record(at)
                 if not self._is_record_of(item.item, record):
                     raise RecordError(
                         f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
@@ -182,7 +182,7 @@ class EarlierSessions:
     def count_left(self, tally: Tally, index: "JournalIndex") -> None:
         """Count the failed items that should have been asked again but were not reached."""
         for begun, (place, _) in self.retried.items():
-            record = self.recorded.record(self.recorded.line(place))
+            record = self.recorded.record(place)
             tally.items += begun not in self._begun
             tally.count(record)
             index.add(record, place, record.test_item)
@@ -251,7 +251,7 @@ class RecordedAnswers(Answerer):
 
     def handed_on(self, index: int) -> bytes:
         """The line of an item in the journal whose answers are measured."""
-        return self._lines.pop(index).rstrip(b"\n")
+        return self._lines.pop(index)
 
     def take(self, index: int, handed_on: bytes) -> None:
         """Keep the line of an item, which another process read from the journal."""
@@ -279,7 +279,7 @@ class RecordedAnswers(Answerer):
         for item, place in self._recorded.matched(items):
             made += 1
             if place is not None:
-                self._lines[item.index] = self._recorded.line(place)
+                self._lines[item.index] = self._recorded.line(place).text
                 yield item
             elif self._complete:
                 raise RecordError(
@@ -342,7 +342,7 @@ class RecordedAnswers(Answerer):
         return None
 
     def _take_record(self, index: int) -> ItemRecord:
-        return self._recorded.record(self._lines.pop(index))
+        return item_from_json(self._lines.pop(index), str(self._recorded.path))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
         answered = [prompt.prompt for prompt in old.test_item.prompts]

@@ -11,16 +11,15 @@ from typing import Any
 
 from modelgauge.config.run_options import options_of
 from modelgauge.data.base import Count, Frozen
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import hex_digest
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.source import PART_OF
 from modelgauge.engine.run_files.folder import MANIFEST, RunFolder
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.engine.run_record import part_note
 from modelgauge.errors import InvalidDataError, RecordError
-from modelgauge.files.regular import opened
 from modelgauge.wording.phrases import beginning, counted
 
 _MAY_BE_MISSING = ("dependency_versions", "plugins")  # data and plugins that only some items need
@@ -192,13 +191,14 @@ class PartLine:
 
     def text(self) -> bytes:
         """Read the line."""
-        with opened(self.part.folder.journal) as file:
-            file.seek(self.offset)
-            return file.readline()
+        return self._line().line
 
     def record(self) -> ItemRecord:
         """Return the record in the line."""
-        return item_from_json(self.text(), str(self.part.folder.journal))
+        return self._line().record()
+
+    def _line(self) -> JournalLine:
+        return next(JournalLines(self.part.folder.journal).at([self.offset]))
 
 
 @dataclass(slots=True)
@@ -220,8 +220,8 @@ class JoinedLines:
         Raises:
             RecordError: another part has other items at their places, or other answers or measurements of them.
         """
-        for number, offset, line in counted_lines(part.folder.journal):
-            self._add(part, offset, item_from_json(line, f"{part.folder.journal}, line {number}"))
+        for line in JournalLines(part.folder.journal):
+            self._add(part, line.offset, line.record())
 
     def _add(self, part: RunPart, offset: int, record: ItemRecord) -> None:
         item_id = record.digests.id if record.digests else hex_digest(str(record.test_item.id))

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.engine.items.source import NumberedItem
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.errors import RecordError
-from modelgauge.files.regular import opened
 
 
 class RecordedItems:
@@ -34,19 +33,18 @@ class RecordedItems:
         Raises:
             RecordError: a line is damaged, or two are of one item; the message names file and line.
         """
-        for number, offset, line in counted_lines(self.path):
-            where = f"{self.path}, line {number}"
-            record = item_from_json(line, where)
+        for line in JournalLines(self.path):
+            record = line.record()
             key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
             if key in self._places or key in self._failed:
                 raise RecordError(
-                    f"{where}: item '{record.test_item.id}' is in the journal twice.",
+                    f"{self.path}, line {line.number}: item '{record.test_item.id}' is in the journal twice.",
                     fix="Remove one of the two lines.",
                 )
             if self._retry_failed and not record.is_scored:
-                self._failed[key] = offset
+                self._failed[key] = line.offset
             else:
-                self._places[key] = offset
+                self._places[key] = line.offset
                 each(record)
 
     def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
@@ -61,7 +59,7 @@ class RecordedItems:
             left.pop(key, None)
             yield item, self._places.get(key)
         if left:
-            record = self.record(self.line(left.popitem()[1]))
+            record = self.record(left.popitem()[1])
             raise RecordError(
                 f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
                 fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
@@ -71,13 +69,13 @@ class RecordedItems:
         """Return the place of the line of a failed item that is asked again; None for other items."""
         return self._failed.get(_key(hex_digest(str(item.id)))) if self._failed else None
 
-    def line(self, place: int) -> bytes:
-        with opened(self.path) as file:
-            file.seek(place)
-            return file.readline()
+    def line(self, place: int) -> JournalLine:
+        """Return the line at a place."""
+        return next(JournalLines(self.path).at([place]))
 
-    def record(self, line: bytes) -> ItemRecord:
-        return item_from_json(line, str(self.path))
+    def record(self, place: int) -> ItemRecord:
+        """Return the record in the line at a place."""
+        return self.line(place).record()
 
 
 def _key(digest: str) -> int:

@@ -26,11 +26,11 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import JOURNAL, RunFolder, refused
 from modelgauge.engine.run_files.journal import blank_line, line_of
-from modelgauge.engine.run_files.lines import counted_lines, index_in, whole_lines
+from modelgauge.engine.run_files.lines import JournalLines, whole_lines
 from modelgauge.engine.run_files.shared_journal import TURN, SharedJournal
 from modelgauge.errors import RunStoppedError
 from modelgauge.files.regular import opened
@@ -175,14 +175,15 @@ class SharedRun:
         if not self.folder.path.is_dir():
             self.folder = RunFolder.create(self.folder.path.parent)
         with closing(SharedJournal(self.folder.journal)) as journal:
-            there = {index_in(line): line for line in whole_lines(journal.path)}
+            lines = JournalLines(journal.path)
+            there = {line.index: line.line for line in lines.after(0)}
             end = journal.path.stat().st_size
             for item in reversed(items):
                 if line_of(item.replaced(replaces=()), source_uid, self._redact)[1] != there.get(item.index):
                     journal.append(line_of(item, source_uid, self._redact)[1])
             self._blank_secrets(journal.path, end)
             index = JournalIndex(journal.path, ranges)
-            offsets = {index_in(line): offset for _, offset, line in counted_lines(journal.path)}
+            offsets = {line.index: line.offset for line in lines}
             for item in items:
                 index.add(item, offsets[item.index], item.test_item)
             yield index
@@ -195,13 +196,11 @@ class SharedRun:
             journal: its path.
             end: the offset at which the replacing lines begin.
         """
-        offset = 0
         with opened(journal, "r+b") as file:
-            for line in whole_lines(journal):
-                if offset < end and self._redact(text := line.decode("utf-8")) != text:
-                    file.seek(offset)
-                    file.write(blank_line(item_from_json(line, str(journal)).index, len(line)))
-                offset += len(line)
+            for line in JournalLines(journal).after(0):
+                if line.offset < end and self._redact(text := line.line.decode("utf-8")) != text:
+                    file.seek(line.offset)
+                    file.write(blank_line(line.record().index, len(line.line)))
 
     def _remove_parts(self) -> None:
         own = self.folder.path.resolve()

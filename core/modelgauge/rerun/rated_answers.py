@@ -13,8 +13,8 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.runs.items import JournalItems
 from modelgauge.runs.ratings import HIGHEST, LOWEST, Rating, RatingsFile, digests_of
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.stats.measured import MeasuredItems
 
@@ -111,7 +111,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterator[TestItem]:
         """Give the recorded items, whose prompts name them for the annotator."""
         del dependencies
-        for record in JournalItems(self._run.journal).in_order():
+        for record in recorded_run(self._run).items().records():
             item = record.test_item
             prompts = tuple([prompt.replaced(source_id=item.id) for prompt in item.prompts])
             yield item.replaced(prompts=prompts)

@@ -66,7 +66,7 @@ def write_tables(
         for run in runs:
             for path, rows_of_run in of_runs:
                 write(path, rows_of_run(run.record))
-            for item in run.items().in_order() if of_items else ():
+            for item in run.items().records() if of_items else ():
                 for path, rows_of_item in of_items:
                     write(path, rows_of_item(run.record.run_id, item))
     return counts

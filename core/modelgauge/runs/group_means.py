@@ -1,18 +1,15 @@
 """The mean of a result over the tests of a group, as runs recorded them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.items.item_frame import ItemFrame, lines_of
 from modelgauge.stats.comparisons.overall import clusters_over_tests, overall_mean, parts_of_clusters
 from modelgauge.stats.intervals import CONFIDENCE, normal_quantile
 
@@ -144,26 +141,11 @@ def _clusters(records: Sequence[TestRecord]) -> list[NDArray[np.int64]]:
 
 def _labels(record: TestRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return hashes of the items' prompts, and of their data and ids; of the run alone if these are unknown."""
-    data = record.dataset.digest if record.dataset else tuple(sorted(record.dependency_versions.values()))
-    run, labels = (record.run_id, record.test_uid), []
-    for number, item in enumerate(_test_items(record)):
-        own, asked = (run, number), [prompt["prompt"] for prompt in item["prompts"]]
-        labels.append((own if record.prompts is None else repr(asked), (data, item["id"]) if data else own))
-    if not labels:  # its items are in other runs
-        most = max([value.n for value in record.result.values() if isinstance(value, Estimate)])
-        labels = [((run, number),) * 2 for number in range(most)]
-    questions, origins = (np.array([*map(hash, row)], dtype=np.int64) for row in zip(*labels, strict=True))
-    return questions, origins
-
-
-def _test_items(record: TestRecord) -> Iterator[Mapping[str, Any]]:
-    """Read the items of a run, without their outcomes, from the complete lines of its journal."""
-    if record.folder is None:
-        for item in record.iter_items():
-            yield item.model_dump(mode="json", include={"test_item"})["test_item"]
-        return
-    for _, _, line in counted_lines(RunFolder(record.folder).journal):
-        try:
-            yield from_json(line)["test_item"]
-        except (ValueError, LookupError, TypeError):
-            continue  # reported when the items themselves are read
+    # Damage is reported when the items themselves are read.
+    items = ItemFrame(lines_of(record), record, skip_damaged=True)
+    questions, origins = items.questions, items.origins
+    # If it has no items, they are in other runs.
+    number = len(items) or max([value.n for value in record.result.values() if isinstance(value, Estimate)])
+    run = (record.run_id, record.test_uid)
+    alone = np.array([hash((run, place)) for place in range(number)], dtype=np.int64)
+    return alone if questions is None else questions, alone if origins is None else origins

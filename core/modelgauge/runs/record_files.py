@@ -49,9 +49,9 @@ def record_as_json(
     if scored or failed:
         items = run.items()
         if scored:
-            yield from _list("test_item_records", items.in_order("item"))
+            yield from _list("test_item_records", items.records(~items.failed))
         if failed:
-            yield from _list("test_item_exceptions", items.in_order("exception"))
+            yield from _list("test_item_exceptions", items.records(items.failed))
     yield "}"
 
 

@@ -9,20 +9,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
 from modelgauge.data.results import GIVEN, RunFailure
 from modelgauge.data.thresholds import failing
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.items.item_frame import ItemFrame, ItemRecords
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
-from modelgauge.engine.run_files.lines import counted_lines
+from modelgauge.engine.run_files.lines import ItemLines, JournalLines, RecordLines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import NewRunNeededError
-from modelgauge.runs.items import FileItems, JournalItems
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
-_PARTIAL = b'"failed_repeats":['
-_SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,21 @@ class RecordedRun:
     ended: bool = True
     going_on: bool = False
 
-    def items(self) -> JournalItems | FileItems:
-        """The items in the order of the test."""
-        return FileItems(self.record) if self.folder is None else JournalItems(self.folder.journal)
+    def items(self) -> ItemRecords:
+        """Return the records of the items in the order of the test."""
+        return ItemRecords(self._lines())
+
+    def frame(self, *, match: str | None = None, group: str | None = None) -> ItemFrame:
+        """Return the columns of the items in the order of the test.
+
+        Args:
+            match: see `ItemFrame`.
+            group: see `ItemFrame`.
+        """
+        return ItemFrame(self._lines(), self.record, match=match, group=group)
+
+    def _lines(self) -> ItemLines:
+        return RecordLines(self.record) if self.folder is None else JournalLines(self.folder.journal)
 
     def command(self, verb: str) -> str:
         """The command line that does something with the run."""
@@ -85,17 +95,10 @@ class RecordedRun:
         return f"modelgauge.resume({run!r}{given})" if given else None
 
     def failures(self) -> Iterator[ItemRecord]:
-        """The records of the items that failed, wholly or in part, in any order."""
-        if self.folder is None:
-            yield from (record for record in self.record.iter_items() if record.failures)
-            return
-        journal = self.folder.journal
-        for number, _, line in counted_lines(journal):
-            if line.startswith(_SCORED) and _PARTIAL not in line:  # wholly scored: it is not parsed
-                continue
-            record = item_from_json(line, f"{journal}, line {number}")
-            if record.failures:
-                yield record
+        """Yield the records of the items that failed, wholly or in part, in the order in which they were written."""
+        items = self.items()
+        written = items.written
+        yield from items.records(written[items.has_failures[written]])
 
     def not_passed(self, *, partial: bool = False) -> Iterator[ItemRecord]:
         """The scored items that are below a threshold, in the order of the test.
@@ -103,7 +106,8 @@ class RecordedRun:
         Args:
             partial: those too of which repeats failed.
         """
-        for record in self.items().in_order("item"):
+        items = self.items()
+        for record in items.records(~items.failed):
             if failing(record.measurements) or (partial and record.failures):
                 yield record
 
@@ -177,9 +181,9 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     if isinstance(options, dict):
         known |= {name: options[name] for name in _OF_OPTIONS if name in options}
     record = record_from_json({"schema_version": SCHEMA_VERSION, **known}, str(folder.path / MANIFEST))
-    shown = RecordedRun(record, folder, ended=False, going_on=state == "running")
-    tally, totals = Tally(items=sum(1 for _ in counted_lines(folder.journal))), read_totals(folder)
-    for item in shown.failures():
+    items, totals = ItemRecords(JournalLines(folder.journal)), read_totals(folder)
+    tally = Tally(items=len(items))
+    for item in items.records(items.has_failures):
         tally.count(item)
     tally.outcomes["scored"] = tally.items - tally.failed
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))
@@ -190,9 +194,8 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
         seconds=totals.used.seconds if totals else None,
         spent=totals.used.spent if totals else None,
     )
-    return RecordedRun(
-        unfinished.with_items(folder.items, folder.path), folder, ended=False, going_on=shown.going_on
-    )
+    unfinished = unfinished.with_items(folder.items, folder.path)
+    return RecordedRun(unfinished, folder, ended=False, going_on=state == "running")
 
 
 def _state_message(folder: RunFolder, state: State) -> str:

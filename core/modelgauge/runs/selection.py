@@ -62,7 +62,7 @@ class Selection:
     def _selected(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
         """The wanted items in the order of the test; all measurements are added to `known`, all ids to `ids`."""
         left = set(self.ids)
-        for record in run.items().in_order():
+        for record in run.items().records():
             known.update(dict.fromkeys(record.measurements))
             name = record.test_item.id or ""
             if self.ids:

@@ -20,7 +20,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.files.whole import replacing
-from modelgauge.runs.items import JournalItems
+from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.item_queries import find_items, search_items, wanted_items
@@ -171,7 +171,7 @@ def test_items_are_those_of_the_journal_whenever_it_is_read(tmp_path_factory, st
             file.write(line_of(line, "t", str)[1])
         if looks:
             places(index)
-    items = JournalItems(journal).in_order()
+    items = recorded_run(RunFolder(journal.parent)).items().records()
     assert places(index) == [(item.index, item.test_item.prompts[0].prompt.text) for item in items]
     index.close()
 

@@ -17,8 +17,8 @@ from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.evals.pytest_plugin import VARIABLE
-from modelgauge.runs.items import JournalItems
 from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
+from modelgauge.runs.recorded_run import recorded_run
 
 
 @pytest.fixture
@@ -414,7 +414,7 @@ def test_what_people_said_of_the_outputs_of_a_session_becomes_a_run(session, pro
     session("-k", "number")
     (record,) = records(project)
     folder = RunFolder(project / "run_data" / "runs" / record.run_id)
-    first = next(JournalItems(folder.journal).in_order())
+    first = next(recorded_run(folder).items().records())
     rating = Rating(item_id=first.test_item.id, answers=digests_of(first_answer(first)), rater="ann", score=4)
     RatingsFile.of(folder).add(rating)
     [rated] = rescore(record.run_id, ratings=True)

@@ -9,7 +9,7 @@ from modelgauge.bundles.run_checks import check_run
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.shared_journal import SharedJournal
 from modelgauge.errors import RunStoppedError
-from modelgauge.runs.items import JournalItems
+from modelgauge.runs.recorded_run import recorded_run
 
 SOURCE = """
 import os
@@ -61,7 +61,7 @@ def run_of(project):
 
 
 def ids(run):
-    return [item.test_item.id.rpartition("::")[2] for item in JournalItems(run.journal).in_order()]
+    return [item.test_item.id.rpartition("::")[2] for item in recorded_run(run).items().records()]
 
 
 @pytest.mark.parametrize("repeat", [1, 2])
@@ -77,7 +77,7 @@ def test_journal_is_only_appended_to(session, here, repeat):
 
 def test_session_of_one_case_a_test_appends_nothing_at_its_end(session, here):
     session("-k", "one or plain or fails or last", source=SOURCE.replace('judge("at import")', ""))
-    items = list(JournalItems(run_of(here).journal).in_order())
+    items = list(recorded_run(run_of(here)).items().records())
     assert run_of(here).journal.read_bytes().count(b"\n") == len(items) == 3
     assert [item.index for item in items] == [0, 2, 3]  # test_plain is a test of the session too
 

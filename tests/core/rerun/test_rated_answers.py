@@ -6,8 +6,8 @@ from modelgauge import FunctionSUT, PromptResponseTest, SUTCompletion, TestItem,
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
 from modelgauge.rerun.again import rescore
-from modelgauge.runs.items import JournalItems
 from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
+from modelgauge.runs.recorded_run import recorded_run
 
 
 class Asked(PromptResponseTest):
@@ -30,7 +30,7 @@ def ran(tmp_path):
     """A run of four items, one of which has no answer; and what rates one of its answers."""
     record = run_test(Asked("asked"), FunctionSUT("shouting", answer), data_dir=tmp_path)
     folder = RunFolder(tmp_path / "runs" / record.run_id)
-    items = {one.test_item.prompts[0].prompt.text: one for one in JournalItems(folder.journal).in_order()}
+    items = {one.test_item.prompts[0].prompt.text: one for one in recorded_run(folder).items().records()}
 
     def rate(text, score, rater="ann", **more):
         item = items[text]
@@ -57,7 +57,7 @@ def test_ratings_come_back_as_annotations_and_what_lacks_one_fails(ran):
     assert (human.value, human.n, human.bounds) == (3.75, 2, (2.375, 4.375))
     assert (ann.value, ann.n) == (4.5, 2)
     assert (ben.value, ben.n, ben.bounds) == (2, 1, (1.25, 4.25))
-    first = next(JournalItems(RunFolder(folder.path.parent / record.run_id).journal).in_order())
+    first = next(recorded_run(RunFolder(folder.path.parent / record.run_id)).items().records())
     assert first.test_item.context == {"target": "a"}
     annotation = first.interactions[0].response.completions[0].annotations["human"]
     assert annotation["breakdown"] == {"ann": 5, "ben": 2}

@@ -144,6 +144,6 @@ def test_secrets_are_taken_out_of_every_cell(run, tmp_path):
 
 
 def test_a_file_of_whole_records_gives_the_same_tables(run, tmp_path):
-    held = RecordedRun(run.record.with_items(lambda: list(run.items().in_order())))
+    held = RecordedRun(run.record.with_items(lambda: list(run.items().records())))
     one, other = _written(run, tmp_path / "one", "csv"), _written(held, tmp_path / "other", "csv")
     assert all(one[name].read_bytes() == other[name].read_bytes() for name in TABLES)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from modelgauge.data.item_records import TestItemRecord
+from modelgauge.data.item_records import item_from_json
 from modelgauge.errors import RecordError
 from modelgauge.runs import record_files
 from modelgauge.runs.record_files import record_as_json, records_as_json, records_in
@@ -37,14 +37,14 @@ def file(request, run, tmp_path):
 
 
 def test_every_form_gives_record_and_items_in_the_order_of_the_test(file, run):
-    expected = list(run.items().in_order())
+    expected = list(run.items().records())
     for found in records_in(file):
         assert found == run.record
         assert list(found.iter_items()) == expected
         assert list(found.iter_items()) == expected  # as often as one likes
         held = RecordedRun(found).items()
-        assert [one.index for one in held.in_order("exception")] == [1, 3]
-        assert [json.loads(line)["index"] for line in held.lines()] == [0, 1, 2, 3]
+        assert [one.index for one in held.records(held.failed)] == [1, 3]
+        assert [json.loads(line.text)["index"] for line in held.lines()] == [0, 1, 2, 3]
 
 
 def test_items_are_read_when_they_are_asked_for(run, tmp_path, monkeypatch):
@@ -55,13 +55,13 @@ def test_items_are_read_when_they_are_asked_for(run, tmp_path, monkeypatch):
 
     def read(line, where):
         asked.append(line)
-        return TestItemRecord.model_validate_json(line) if line.startswith(b'{"kind":"item"') else None
+        return item_from_json(line, where)
 
     monkeypatch.setattr(record_files, "item_from_json", read)
     (found,) = records_in(path)
     assert asked == []
-    RecordedRun(found).items()
-    assert asked == []
+    next(found.iter_items())
+    assert len(asked) == 2  # the first of each list
 
 
 @pytest.mark.parametrize("parts", [{"scored": False, "failed": False}, {"scored": False}, {"failed": False}])
@@ -69,10 +69,9 @@ def test_a_part_of_the_items_will_do(run, tmp_path, parts):
     path = tmp_path / "out.json"
     path.write_text("".join(record_as_json(run, **parts)), encoding="utf-8")
     (found,) = records_in(path)
-    kinds = [
-        kind for kind, part in (("item", "scored"), ("exception", "failed")) if parts.get(part, True)
-    ] or ["none"]
-    assert list(found.iter_items()) == list(run.items().in_order(*kinds))
+    items = run.items()
+    wanted = (items.failed & parts.get("failed", True)) | (~items.failed & parts.get("scored", True))
+    assert list(found.iter_items()) == list(items.records(wanted))
 
 
 def test_a_damaged_item_is_an_error_that_names_the_file(run, tmp_path):

@@ -10,35 +10,36 @@ from modelgauge.data.records import record_from_json
 from modelgauge.data.results import Counts, RunFailure
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
-from modelgauge.runs.items import JournalItems
 from modelgauge.runs.record_files import record_as_json, records_as_json
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
 TORN = Failure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
 
 
-def test_items_come_in_the_order_of_the_test(folder, scored, failure):
+def test_items_come_in_the_order_of_the_test(folder, record, scored, failure):
     items = [scored(n) if n % 3 else failure(n) for n in range(30)]
     random.Random(0).shuffle(items)
-    journal = JournalItems(folder(*items).journal)
-    assert [item.index for item in journal.in_order()] == list(range(30))
-    assert [item.index for item in journal.in_order("item")] == [n for n in range(30) if n % 3]
-    assert [item.index for item in journal.in_order("exception")] == list(range(0, 30, 3))
+    frame = RecordedRun(record(), folder(*items)).items()
+    assert [item.index for item in frame.records()] == frame.index.tolist() == list(range(30))
+    assert [item.index for item in frame.records(~frame.failed)] == [n for n in range(30) if n % 3]
+    assert [item.index for item in frame.records(frame.failed)] == list(range(0, 30, 3))
+    assert [item.index for item in frame.records(frame.written)] == [item.index for item in items]
+    assert frame.record(7).index == 7
 
 
-def test_an_item_that_stands_twice_counts_as_it_was_last(folder, scored, failure):
-    journal = JournalItems(folder(failure(1), scored(0), scored(1)).journal)
-    assert [item.kind for item in journal.in_order()] == ["item", "item"]
-    assert list(journal.in_order("exception")) == []
+def test_an_item_that_stands_twice_counts_as_it_was_last(folder, record, scored, failure):
+    frame = RecordedRun(record(), folder(failure(1), scored(0), scored(1))).items()
+    assert [item.kind for item in frame.records()] == ["item", "item"]
+    assert list(frame.records(frame.failed)) == []
 
 
-def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, scored):
-    run = folder(scored(0))
-    with run.journal.open("a", encoding="utf-8") as file:
+def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, record, scored):
+    run = RecordedRun(record(), folder(scored(0)))
+    with run.folder.journal.open("a", encoding="utf-8") as file:
         file.write('{"kind":"item","index":1')
-    assert len(list(JournalItems(run.journal).in_order())) == 1
-    run.journal.unlink()
-    assert list(JournalItems(run.journal).in_order()) == []
+    assert len(list(run.items().records())) == 1
+    run.folder.journal.unlink()
+    assert list(run.items().records()) == []
 
 
 @pytest.mark.parametrize(
@@ -54,12 +55,12 @@ def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, scored):
         "{",
     ],
 )
-def test_a_damaged_line_is_named(folder, scored, line):
+def test_a_damaged_line_is_named(folder, record, scored, line):
     run = folder(scored(0), scored(1))
     with run.journal.open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")
     with pytest.raises(RecordError, match=r"items\.jsonl, line 3 is not an item record") as caught:
-        JournalItems(run.journal)
+        RecordedRun(record(), run).items()
     assert "Error(" not in str(caught.value)
 
 
@@ -72,7 +73,7 @@ def test_a_record_as_json_reads_back_with_its_items(folder, record, scored, fail
     assert [item.index for item in read.test_item_exceptions] == [0]
     again = RecordedRun(read)
     assert "".join(record_as_json(again)) == text
-    assert [item.index for item in again.items().in_order()] == [0, 1, 2]
+    assert [item.index for item in again.items().records()] == [0, 1, 2]
     assert [item.index for item in again.failures()] == [0]
 
 
@@ -139,11 +140,12 @@ def test_items_below_a_threshold_and_those_that_failed_in_part(folder, record, s
 def test_a_line_that_is_spelled_otherwise_is_read_all_the_same(folder, record, scored):
     run = RecordedRun(record(), folder())
     line = json.dumps(json.loads(scored(0, failed_repeats=(TORN,)).model_dump_json()))
-    run.folder.journal.write_text(line + "\n" + json.dumps({"kind": "nope"}) + "\n", encoding="utf-8")
-    found = run.failures()
-    assert next(found).index == 0
+    run.folder.journal.write_text(line + "\n", encoding="utf-8")
+    assert [item.index for item in run.failures()] == [0]
+    with run.folder.journal.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kind": "nope"}) + "\n")
     with pytest.raises(RecordError, match=r"items\.jsonl, line 2 is not an item record"):
-        next(found)
+        next(run.failures())
 
 
 def test_how_a_run_goes_on_that_is_known_from_its_file_alone(record):
@@ -308,15 +310,15 @@ def test_a_traceback_shows_the_frames_of_its_author_alone():
     assert without_our_frames(windows) == "ValueError: 1"
 
 
-def test_a_line_that_is_damaged_behind_its_beginning_is_named(tmp_path):
-    journal = tmp_path / "items.jsonl"
+def test_a_line_that_is_damaged_behind_its_beginning_is_named(folder, record):
+    run = RecordedRun(record(), folder())
     lines = [
         b'{"kind":"exception","index":%d,"test_item":{"prompts":[{"prompt":{"text":"?"}}]},' % place
         for place in range(3)
     ]
     rest = b'"stage":"sut","source_uid":"s","error_type":"E","message":"m","traceback":"t"}\n'
-    journal.write_bytes(lines[0] + rest + lines[1] + b"oops}\n" + lines[2] + rest)
-    items = JournalItems(journal).in_order()
+    run.folder.journal.write_bytes(lines[0] + rest + lines[1] + b"oops}\n" + lines[2] + rest)
+    items = run.items().records()
     assert next(items).index == 0
     with pytest.raises(RecordError, match=r"items\.jsonl, line 2 is not an item record"):
         next(items)

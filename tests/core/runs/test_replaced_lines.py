@@ -3,11 +3,9 @@
 import pytest
 
 from modelgauge.bundles.run_checks import check_run
-from modelgauge.comparison.pairing.side import Side
 from modelgauge.engine.earlier_run import RecordedItems
 from modelgauge.engine.run_files.journal import blank_line, line_of
-from modelgauge.engine.run_files.lines import counted_lines
-from modelgauge.runs.items import JournalItems
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.runs.recorded_run import recorded_run
 
 
@@ -24,12 +22,12 @@ def run(folder, record, scored, failure):
 
 def test_readers_see_each_item_once(run):
     recorded = recorded_run(run)
-    assert [item.index for item in JournalItems(run.journal).in_order()] == [0, 1, 2]
+    assert [item.index for item in recorded_run(run).items().records()] == [0, 1, 2]
     assert sorted(item.index for item in run.items()) == [0, 1, 2]
     assert (recorded.record.counts.scored, recorded.record.counts.failed) == (3, 0)
     assert list(recorded.failures()) == []
-    assert len(Side(recorded)) == 3
-    assert Side(recorded).failed.tolist() == [False, False, False]
+    assert recorded.items().failed.tolist() == [False, False, False]
+    assert len(recorded.frame().values("x")) == 3
     check = check_run(run)
     assert (check.items, check.lines) == (3, {2: 3, 1: 4, 0: 5})
     assert {finding.problem for finding in check.findings} == {"it has no answer"}
@@ -42,7 +40,7 @@ def test_line_counts_until_it_is_replaced(run):
     lines = run.journal.read_bytes().splitlines(keepends=True)
     for number in range(1, len(lines) + 1):
         run.journal.write_bytes(b"".join(lines[:number]))
-        ids = [item.test_item.id for item in JournalItems(run.journal).in_order()]
+        ids = [item.test_item.id for item in recorded_run(run).items().records()]
         assert sorted(ids) == ["i0", "i1", "i2"][: len(ids)]
         assert len(ids) == min(number, 3)
 
@@ -51,7 +49,7 @@ def test_line_that_replaces_its_own_index_keeps_later_lines(folder, scored):
     lines = [scored(0), scored(0, replaces=(0,)), scored(1), scored(0, replaces=(0, 7))]
     run = folder()
     run.journal.write_bytes(b"".join(line_of(line, "t", str)[1] for line in lines))
-    assert [number for number, _, _ in counted_lines(run.journal)] == [3, 4]
+    assert [line.number for line in JournalLines(run.journal)] == [3, 4]
 
 
 @pytest.mark.parametrize("replaces", ['"0"', "[[0], null, true, 1e3]", "{}", f"[{2**70}]"])
@@ -60,16 +58,16 @@ def test_nonsense_in_replaces_replaces_nothing(folder, scored, replaces):
     nonsense = scored(1).model_dump_json().replace('"index":1,', f'"index":1,"replaces":{replaces},')
     with run.journal.open("a", encoding="utf-8") as file:
         file.write(f"{nonsense}\n")
-    assert [number for number, _, _ in counted_lines(run.journal)] == [1, 2]
+    assert [line.number for line in JournalLines(run.journal)] == [1, 2]
 
 
 def test_appended_line_does_not_change_a_reading_that_has_begun(folder, scored):
     run = folder(scored(0), scored(1))
-    reading = counted_lines(run.journal)
+    reading = iter(JournalLines(run.journal))
     next(reading)
     with run.journal.open("ab") as file:
         file.write(line_of(scored(2, replaces=(0,)), "t", str)[1])
-    assert [number for number, _, _ in reading] == [2]
+    assert [line.number for line in reading] == [2]
 
 
 def test_blank_line_is_an_item_without_texts(folder, scored):

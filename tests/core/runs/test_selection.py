@@ -55,7 +55,7 @@ def test_items_are_chosen(run, wanted, ids):
 
 
 def test_outcomes_have_one_word_each(run):
-    found = {record.test_item.id: record.outcome for record in run.items().in_order()}
+    found = {record.test_item.id: record.outcome for record in run.items().records()}
     assert found == {"n0": "wrong", "n1": "ok", "n2": "wrong", "n3": "failed", "n4": "wrong", "n5": "ok"}
 
 

@@ -142,7 +142,7 @@ def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
 
 
 def _show_items(app: App, run: RecordedRun) -> None:
-    number = _show_records(app, run.items().in_order())
+    number = _show_records(app, run.items().records())
     app.show(f"{counted(number, 'item')}.")
     _check_count(app, run, number, run.record.counts.finished)
 

@@ -17,7 +17,6 @@ from modelgauge.comparison.judges.agreements import (
 from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, refuse, runs_of
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
-from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InputFileError
@@ -177,10 +176,10 @@ class _JudgedRun(NamedTuple):
 
     def clusters(self) -> dict[str, Hashable]:
         """Return the cluster of each item. Items of the same cluster are not independent."""
-        side = Side(self.run)
-        if side.clusters is None:
+        items = self.run.frame()
+        if items.clusters is None:
             return {item: item for item in self.items}
-        codes = dict(zip(side.keys("id").tolist(), side.clusters.tolist(), strict=True))
+        codes = dict(zip(items.keys("id").tolist(), items.clusters.tolist(), strict=True))
         return {item: (self.sut, codes[hash(item)]) for item in self.items}
 
     def range_of(self, names: Sequence[str]) -> Interval | None:

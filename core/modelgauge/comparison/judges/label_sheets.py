@@ -85,7 +85,8 @@ def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str |
     drawn = []
     for run in runs:
         sut = run.record.sut_uid
-        judged = (record for record in run.items().in_order("item") if record.measurements)
+        items = run.items()
+        judged = (record for record in items.records(~items.failed) if record.measurements)
         ranked = ((_rank(seed, sut, record), record) for record in judged)
         drawn.append(
             [(rank, _row(sut, record)) for rank, record in heapq.nsmallest(n, ranked, key=itemgetter(0))]

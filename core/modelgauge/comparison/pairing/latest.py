@@ -13,8 +13,8 @@ from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import is_of_same_data, test_name
 from modelgauge.comparison.pairing.matching import KEYS, pairing
-from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.results import GIVEN
+from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.engine.run_files.folder import RUNS, RunFolder, by_invocation
 from modelgauge.errors import RecordError
 from modelgauge.runs.naming import data_folder, find_runs, id_of, invocations_before_latest
@@ -82,7 +82,7 @@ class _Runs:
 
     def __init__(self, runs: Sequence[RecordedRun | RunFolder]) -> None:
         self._runs = runs
-        self._sides: dict[int, Side] = {}
+        self._items: dict[int, ItemFrame] = {}
 
     @property
     def id(self) -> str:
@@ -117,11 +117,11 @@ class _Runs:
             for its in other.read
         )
 
-    def side(self, run: RecordedRun, match: str | None) -> Side:
+    def items(self, run: RecordedRun, match: str | None) -> ItemFrame:
         """Return the items of one of these runs. They are read once."""
-        if id(run) not in self._sides:
-            self._sides[id(run)] = Side(run, None if match in KEYS else match)
-        return self._sides[id(run)]
+        if id(run) not in self._items:
+            self._items[id(run)] = run.frame(match=None if match in KEYS else match)
+        return self._items[id(run)]
 
 
 def _invocations(data_dir: Path) -> list[_Runs]:
@@ -164,7 +164,7 @@ def _share_items(mine: _Runs, run: RecordedRun, others: _Runs, other: RecordedRu
     if GIVEN not in (run.record.sut_uid, other.record.sut_uid):
         return True
     try:
-        pairing(mine.side(run, match), others.side(other, match), match)
+        pairing(mine.items(run, match), others.items(other, match), match)
     except RecordError:  # no item is paired, or a journal is damaged
         return False
     return True

@@ -5,9 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from modelgauge.comparison.pairing.side import ABSENT, Side
+from modelgauge.data.base import items_of
 from modelgauge.data.results import Sample
+from modelgauge.engine.items.item_columns import ABSENT
+from modelgauge.engine.items.item_frame import ItemFrame
+from modelgauge.engine.items.source import fields_of
 from modelgauge.errors import RecordError
+from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 
 KEYS = {"id": "id", "source": "source id", "name": "name", "input": "input"}
@@ -28,13 +32,13 @@ class Pairing(NamedTuple):
     candidate: NDArray[np.int64]
 
 
-def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairing:
+def pairing(baseline: ItemFrame, candidate: ItemFrame, match: str | None = None) -> Pairing:
     """Pair the items of two runs.
 
     Args:
         baseline: the items of the run that is compared with.
         candidate: those of the run that is compared.
-        match: the key, one of `KEYS` or the field of the items' contexts that the sides were read with; None for the
+        match: the key, one of `KEYS` or the field of the items' contexts that the frames were read with; None for the
             first of `KEYS` that pairs any and is unique on both sides.
 
     Raises:
@@ -42,10 +46,10 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
     """
     shared: list[str] = []
     for name in KEYS if match is None else (match,):
-        keys = [side.keys(name if name in KEYS else "field") for side in (baseline, candidate)]
+        keys = [items.keys(name if name in KEYS else "field") for items in (baseline, candidate)]
         repeated = [
-            _shared_key(side, name, place)
-            for side, own in zip((baseline, candidate), keys, strict=True)
+            _shared_key(items, name, place)
+            for items, own in zip((baseline, candidate), keys, strict=True)
             if (place := _place_of_duplicate(own)) is not None
         ]
         pairs = _equal_places(*keys)
@@ -53,8 +57,8 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
             return Pairing(name, *pairs)
         shared += repeated[:1] if len(pairs[0]) else []
     if match is not None and not shared:
-        for side in (baseline, candidate):
-            _check_has(side, match)
+        for items in (baseline, candidate):
+            _check_has(items, match)
     raise _nothing_paired(baseline, candidate, match, shared)
 
 
@@ -77,38 +81,54 @@ def _place_of_duplicate(keys: NDArray[np.int64]) -> int | None:
     return int(order[same[0]]) if len(same) else None
 
 
-def _shared_key(side: Side, name: str, place: int) -> str:
-    item = next(side.read([place])).test_item
-    return (
-        f"items of run {side.run.record.run_id} share one {KEYS.get(name, repr(name))}, such as '{item.id}'"
-    )
+def _shared_key(items: ItemFrame, name: str, place: int) -> str:
+    shared = items.record(place).test_item
+    return f"items of run {items.run.run_id} share one {KEYS.get(name, repr(name))}, such as '{shared.id}'"
 
 
-def _check_has(side: Side, match: str) -> None:
+def _check_has(items: ItemFrame, match: str) -> None:
     """Refuse a key that no item of a run has.
 
     Raises:
         RecordError: none has it; the message says what items have.
     """
-    if np.any(side.keys(match if match in KEYS else "field") != ABSENT):
+    if np.any(items.keys(match if match in KEYS else "field") != ABSENT):
         return
     if match in KEYS:
         raise RecordError(
-            f"No item of run {side.run.record.run_id} has a {KEYS[match]} to be paired by.",
+            f"No item of run {items.run.run_id} has a {KEYS[match]} to be paired by.",
             fix="Pair by another key: --match id.",
         )
-    raise side.without_field(match, "be paired by", f"; or pair by {', '.join(KEYS)}")
+    raise without_field(items, match, "be paired by", f"; or pair by {', '.join(KEYS)}")
 
 
-def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: list[str]) -> RecordError:
-    runs = f"{baseline.run.record.run_id} and {candidate.run.record.run_id}"
+def without_field(items: ItemFrame, field: str, purpose: str, others: str = "") -> RecordError:
+    """Return the error for a field that no item of a run has.
+
+    Args:
+        items: of the run.
+        field: that a caller named.
+        purpose: what it was to serve for.
+        others: what else would serve.
+    """
+    known = fields_of(items.record(0).test_item)
+    return RecordError(
+        f"No item of run {items.run.run_id} has the field '{field}' to {purpose}.",
+        fix=f"{did_you_mean(field, known)}Its fields are: {items_of(known)}{others}.",
+    )
+
+
+def _nothing_paired(
+    baseline: ItemFrame, candidate: ItemFrame, match: str | None, shared: list[str]
+) -> RecordError:
+    runs = f"{baseline.run.run_id} and {candidate.run.run_id}"
     if shared:
         by = "cannot be paired" if match is None else f"cannot be paired by {KEYS.get(match, repr(match))}"
         return RecordError(
             f"The items of runs {runs} {by}: {'; '.join(shared)}.",
             fix="Give a key that is unique: --match id, or a field of the items' contexts (in Python match=…).",
         )
-    samples = [side.run.record.sample for side in (baseline, candidate)]
+    samples = [items.run.sample for items in (baseline, candidate)]
     by = "id, source id, name or input" if match is None else KEYS.get(match, repr(match))
     if any(samples):
         chosen = " and ".join(map(_sample_text, samples))

@@ -16,14 +16,11 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
+from modelgauge.engine.items.item_columns import ReadRepeats
 from modelgauge.runs.recorded_run import RecordedRun
 
 ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
 """Reads the records of a run's items at these places, in their order."""
-
-
-ReadRepeats = Callable[[int], Sequence[float]]
-"""Gives the values of a measurement in all repeats of the item at a place among the paired; none if it failed."""
 
 
 def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:

@@ -11,15 +11,15 @@ from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import check_comparable, differences, is_of_same_data
 from modelgauge.comparison.pairing.latest import name_comparable_runs
-from modelgauge.comparison.pairing.matching import KEYS, pairing
+from modelgauge.comparison.pairing.matching import KEYS, pairing, without_field
 from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
-from modelgauge.comparison.pairing.side import Side
 from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
 from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Direction, range_of
 from modelgauge.data.thresholds import known_directions
+from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
@@ -83,13 +83,13 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         for difference in differences(test, label, before.record, after.record)
     ]
     check_comparable(differing, options.allow)
-    sides: dict[int, Side] = {}  # each run is read once
+    read: dict[int, tuple[RecordedRun, ItemFrame]] = {}  # each run is read once
     for *_, before, after in pairs:
         for run, group in ((before, options.group_by), (after, None)):
-            if id(run) not in sides:
-                sides[id(run)] = _side(run, options.match, group)
+            if id(run) not in read:
+                read[id(run)] = run, _items(run, options.match, group)
     items = [
-        _Pair(test, label, sides[id(before)], sides[id(after)], options.match)
+        _Pair(test, label, read[id(before)], read[id(after)], options.match)
         for label, test, before, after in pairs
     ]
     targets = [difference for pair in items for difference in pair.other_targets()]
@@ -99,7 +99,7 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         tuple(system.labeled(label) for label, system in zip(labels[1:], systems[1:], strict=True)),
         tuple(pair.paired() for pair in items),
         differs=(*differing, *targets),
-        notes=(*_one_sided(systems, labels), *_notes(sides.values())),
+        notes=(*_one_sided(systems, labels), *_notes(read.values())),
     )
 
 
@@ -148,8 +148,8 @@ def _one_sided(systems: Sequence[MeasuredSystem], labels: Sequence[str]) -> Iter
                 yield f"{name} was measured by {', '.join(lacking)}, and {other_name} was not."
 
 
-def _side(run: RecordedRun, match: str | None, group: str | None) -> Side:
-    """Read a run.
+def _items(run: RecordedRun, match: str | None, group: str | None) -> ItemFrame:
+    """Read the items of a run.
 
     Args:
         run: to read.
@@ -159,19 +159,19 @@ def _side(run: RecordedRun, match: str | None, group: str | None) -> Side:
     Raises:
         RecordError: it has no items, its journal is damaged, or no item has the field of the groups.
     """
-    side = Side(run, None if match in KEYS else match, group)
-    if not len(side):
+    items = run.frame(match=None if match in KEYS else match, group=group)
+    if not len(items):
         raise RecordError(f"Run {run.record.run_id} has no items.", fix=_to_go_on(run))
-    if group is not None and side.groups is not None and not any(side.groups):
-        raise side.without_field(group, "form groups by")
-    return side
+    if group is not None and items.groups is not None and not any(items.groups):
+        raise without_field(items, group, "form groups by")
+    return items
 
 
-def _notes(sides: Collection[Side]) -> Iterator[str]:
+def _notes(read: Collection[tuple[RecordedRun, ItemFrame]]) -> Iterator[str]:
     """What a reader should know of the runs."""
-    for side in sides:
-        yield from _notes_of_unfinished(side)
-    older = [side.run.record.run_id for side in sides if side.run.record.directions is None]
+    for run, items in read:
+        yield from _notes_of_unfinished(run, len(items))
+    older = [run.record.run_id for run, _ in read if run.record.directions is None]
     if older:
         yield (
             f"Recorded by an older version, which did not say which values are better: {', '.join(older)}. "
@@ -179,12 +179,17 @@ def _notes(sides: Collection[Side]) -> Iterator[str]:
         )
 
 
-def _notes_of_unfinished(side: Side) -> Iterator[str]:
-    """Say of a run that did not come to its end what its items are worth."""
-    run, record = side.run, side.run.record
+def _notes_of_unfinished(run: RecordedRun, number: int) -> Iterator[str]:
+    """Say of a run that did not come to its end what its items are worth.
+
+    Args:
+        run: the run.
+        number: of its items.
+    """
+    record = run.record
     failure, items, left = record.failure, record.counts.items, record.counts.not_begun
     came_to_its_end = not record.cancelled and (failure is None or failure.stage == "aggregate")
-    if came_to_its_end or (left == 0 and items == len(side)):
+    if came_to_its_end or (left == 0 and items == number):
         return
     of = "" if left is None else f" of {items + left:,}"
     if run.going_on:
@@ -194,7 +199,7 @@ def _notes_of_unfinished(side: Side) -> Iterator[str]:
     else:
         became = "was interrupted" if record.cancelled else "stopped early"
     yield (
-        f"Run {record.run_id} {became}; compared: its first {counted(len(side), 'item')}{of}, not a sample. "
+        f"Run {record.run_id} {became}; compared: its first {counted(number, 'item')}{of}, not a sample. "
         f"{_to_go_on(run)}"
     )
 
@@ -213,15 +218,23 @@ class _Pair:
     Args:
         test: what the comparison calls it.
         label: of the candidate.
-        baseline: the baseline's run.
+        baseline: the baseline's run, and its items.
         candidate: the candidate's.
         match: the key by which items are paired; None for the first that pairs any.
     """
 
-    def __init__(self, test: str, label: str, baseline: Side, candidate: Side, match: str | None) -> None:
+    def __init__(
+        self,
+        test: str,
+        label: str,
+        baseline: tuple[RecordedRun, ItemFrame],
+        candidate: tuple[RecordedRun, ItemFrame],
+        match: str | None,
+    ) -> None:
         self._test, self._label = test, label
-        self._baseline, self._candidate = baseline, candidate
-        self._pairing = pairing(baseline, candidate, match)
+        self._runs = baseline[0], candidate[0]
+        self._baseline, self._candidate = baseline[1], candidate[1]
+        self._pairing = pairing(self._baseline, self._candidate, match)
 
     def other_targets(self) -> Iterator[Differing]:
         """Return the difference between the targets of the paired items, if they differ."""
@@ -229,7 +242,7 @@ class _Pair:
         other = np.flatnonzero(self._baseline.targets[first] != self._candidate.targets[second])
         if len(other):
             sides = ((self._baseline, first), (self._candidate, second))
-            ids = [str(next(side.read([int(places[other[0]])])).test_item.id) for side, places in sides]
+            ids = [str(side.record(int(places[other[0]])).test_item.id) for side, places in sides]
             targets = [side.target(int(places[other[0]])) for side, places in sides]
             yield Differing(
                 test=self._test,
@@ -246,21 +259,21 @@ class _Pair:
         """Return the items that both runs have."""
         baseline, candidate = self._baseline, self._candidate
         matched_by, first, second = self._pairing
-        records = (baseline.run.record, candidate.run.record)
+        records = [run.record for run in self._runs]
         reductions = {record.reduction for record in records}
         reduction = records[0].reduction if len(reductions) == 1 else None
 
         def named(name: str) -> str:
             return name if reduction is None else f"{name}.{reduction}"
 
-        def side(side: Side, places: NDArray[np.int64]) -> PairedSide:
+        def side(run: RecordedRun, items: ItemFrame, places: NDArray[np.int64]) -> PairedSide:
             return PairedSide(
                 places,
-                {named(name): side.values(name)[places] for name in side.names},
-                repeats=side.repeats(places) if reductions == {None} else {},
-                failed=side.failed[places],
-                read=side.read,
-                run=side.run,
+                {named(name): items.values(name)[places] for name in items.names},
+                repeats=items.repeats(places) if reductions == {None} else {},
+                failed=items.failed[places],
+                read=items.records,
+                run=run,
             )
 
         groups = baseline.groups
@@ -270,8 +283,8 @@ class _Pair:
             matched_by=matched_by,
             n_only_baseline=len(baseline) - len(first),
             n_only_candidate=len(candidate) - len(second),
-            before=side(baseline, first),
-            after=side(candidate, second),
+            before=side(self._runs[0], baseline, first),
+            after=side(self._runs[1], candidate, second),
             clusters=_clusters((baseline, first), (candidate, second)),
             questions=None if baseline.questions is None else baseline.questions[first],
             origins=None if baseline.origins is None else baseline.origins[first],
@@ -289,7 +302,7 @@ def _other_fields(baseline: Any, candidate: Any) -> tuple[str, ...]:
     return tuple([name for name in names if baseline.get(name) != candidate.get(name)]) or ("context",)
 
 
-def _clusters(*sides: tuple[Side, NDArray[np.int64]]) -> NDArray[np.int64] | None:
+def _clusters(*sides: tuple[ItemFrame, NDArray[np.int64]]) -> NDArray[np.int64] | None:
     """The clusters of paired items, those of either run, numbered in the order of the items."""
     codes = joined_clusters(
         *(None if side.clusters is None else side.clusters[places] for side, places in sides)
@@ -302,7 +315,7 @@ def _clusters(*sides: tuple[Side, NDArray[np.int64]]) -> NDArray[np.int64] | Non
     return numbered
 
 
-def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:
+def _ranges(*sides: ItemFrame) -> dict[str, tuple[float, float]]:
     """The ranges of measurements: those recorded, where runs differ the widest; else those of bools."""
     ranges: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(name for side in sides for name in side.names):
@@ -314,9 +327,9 @@ def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:
     return ranges
 
 
-def _range(side: Side, name: str) -> tuple[float, float] | None:
-    recorded = (side.run.record.ranges or {}).get(name)
-    return side.bool_ranges.get(name) if recorded is None else range_of(recorded)
+def _range(items: ItemFrame, name: str) -> tuple[float, float] | None:
+    recorded = (items.run.ranges or {}).get(name)
+    return items.bool_ranges.get(name) if recorded is None else range_of(recorded)
 
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
-from modelgauge.engine.run_files.lines import records_at
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
 
@@ -138,6 +138,10 @@ class JournalIndex:
         shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
         return shares if shares.any() else None
 
+    def records(self, offsets: Iterable[int]) -> Iterator[ItemRecord]:
+        """Read the records whose lines begin at these offsets."""
+        return (line.record() for line in JournalLines(self.path).at(offsets))
+
     def context_classes(self, index: int) -> ContextClasses | None:
         """The classes noted for an item; None if all its contexts are plain JSON."""
         number = self._class_of.get(index)
@@ -225,11 +229,11 @@ class JournaledItems(MeasuredItems):
 
     def __iter__(self) -> Iterator[MeasuredTestItem]:
         offsets = (self._index.measured_offsets[place] for place in self._order)
-        return map(self._measured_item, records_at(self._index.path, offsets))
+        return map(self._measured_item, self._index.records(offsets))
 
     def _item(self, index: int) -> MeasuredTestItem:
         offset = self._index.measured_offsets[self._order[index]]
-        (record,) = records_at(self._index.path, [offset])
+        (record,) = self._index.records([offset])
         return self._measured_item(record)
 
     def _measured_item(self, record: ItemRecord) -> MeasuredTestItem:
@@ -267,7 +271,7 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        (record,) = records_at(self._index.path, [self._index.failed_offsets[self._order[place]]])
+        (record,) = self._index.records([self._index.failed_offsets[self._order[place]]])
         return _live(self._index, record)
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.config.settings import load_settings
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.engine.run_files.ids import why_no_run_id
-from modelgauge.engine.run_files.lines import counted_lines, unreadable
+from modelgauge.engine.run_files.lines import JournalLines, unreadable
 from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
 from modelgauge.files.causes import advice_for
@@ -232,9 +232,7 @@ class RunFolder:
 
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""
-        path = self.journal
-        for number, _, line in counted_lines(path):
-            yield item_from_json(line, f"{path}, line {number}")
+        return (line.record() for line in JournalLines(self.journal))
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """The data of items as a page has them: short rows for the table, and whole records in compressed parts.
 
-Records are lines of the journal, and are never made into objects: 10,000 items shall take a second. Nothing here is
+Records are read as plain JSON, and are never made into objects: 10,000 items shall take a second. Nothing here is
 markup: the page's script shows texts as texts.
 """
 
@@ -14,11 +14,14 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from modelgauge.config.redaction import redacted_json
-from modelgauge.data.item_records import Outcome, item_from_json, outcome
+from modelgauge.data.item_records import Outcome, outcome
+from modelgauge.data.records import TestRecord
 from modelgauge.data.spans import TRACE
+from modelgauge.engine.items.item_frame import ItemRecords, lines_of
+from modelgauge.engine.run_files.lines import ItemLine
 from modelgauge.reports.failures import failure_key
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.reports.pages.classes import (
@@ -31,7 +34,11 @@ from modelgauge.reports.pages.classes import (
     ending_of,
 )
 from modelgauge.reports.pages.columns import Labels, Packed, json_numbers, packed
+from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.phrases import in_common
+
+MOST_ITEMS = 100_000
+"""Items of a run that a page holds: more make a file that browsers do not open."""
 
 PART = 100
 """Items whose records are compressed together."""
@@ -50,15 +57,14 @@ _USAGE = {
 }
 SECONDS = "seconds"
 _SENTENCE_END = re.compile(r"\n\n|[.?!]\s+")
-_UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
-def _first_of(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
+def _first_of(lines: Iterator[ItemLine], most: int) -> Iterator[ItemLine]:
     """Return the next lines, up to a number; fewer if they are long."""
     size = 0
     for line in islice(lines, most):
         yield line
-        size += len(line)
+        size += len(line.text)
         if size > _MOST_BYTES:
             return
 
@@ -156,14 +162,17 @@ class ItemTable:
         self._texts = Packed()
         self.common = ""
 
-    def parts(self, lines: Iterable[bytes]) -> Iterator[str]:
-        """Take in the lines of a journal, and return them in parts of `PART` as base64 of gzipped JSON.
+    def parts(self, run: RecordedRun | TestRecord) -> Iterator[str]:
+        """Take in the first `MOST_ITEMS` items of a run, and return them in parts of `PART` as base64 of gzipped JSON.
 
         Args:
-            lines: in the order of the test.
+            run: the run, or its record.
+
+        Raises:
+            RecordError: an item cannot be read.
         """
         part = Packed()
-        for records in self.taken(lines):
+        for records in self.taken(run):
             part.add(b",".join(records))
             if not self.number % PART:
                 yield part.text()
@@ -171,15 +180,20 @@ class ItemTable:
         if self.number % PART:
             yield part.text()
 
-    def taken(self, lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-        """Take in the lines of a journal, and return what the page has of them: `PART` at a time, or fewer long ones.
+    def taken(self, run: RecordedRun | TestRecord) -> Iterator[list[bytes]]:
+        """Take in the items of a run, and return what the page has of them: `PART` at a time, or fewer long ones.
 
         Args:
-            lines: in the order of the test.
+            run: see `parts`.
+
+        Raises:
+            RecordError: an item cannot be read.
         """
-        left = iter(lines)
+        items = ItemRecords(lines_of(run)) if isinstance(run, TestRecord) else run.items()
+        left = islice(items.lines(), MOST_ITEMS)
         while group := list(_first_of(left, PART - self.number % PART)):
-            part = [self._read(line) for line in self._clean(group)]
+            is_clean = self._is_clean(group)
+            part = [self._read(line, is_clean=is_clean) for line in group]
             rows = [row for _, row in part]
             if not self.number and not self._without_texts:
                 self.common = _common_beginning([row.question for row in rows])
@@ -234,19 +248,24 @@ class ItemTable:
         }
         yield "rows", packed(rows)
 
-    def _clean(self, lines: list[bytes]) -> list[bytes]:
-        """Lines without secrets; most have none, and are as they were."""
-        text = b"\n".join(lines).decode("utf-8", "replace")
-        if self._redact(text) == text:
-            return lines
-        return [_redacted(line, self._redact) for line in lines]
+    def _is_clean(self, lines: list[ItemLine]) -> bool:
+        """Return whether lines have no secrets, as nearly always."""
+        text = b"\n".join([line.text for line in lines]).decode("utf-8", "replace")
+        return self._redact(text) == text
 
-    def _read(self, line: bytes) -> tuple[bytes, Row]:
+    def _read(self, line: ItemLine, *, is_clean: bool) -> tuple[bytes, Row]:
         """What the page has of a line, and its row: a hundred whole records would keep the garbage collector busy."""
-        line, row, record = read_line(line)
+
+        def read(record: dict[str, Any]) -> tuple[Row, dict[str, Any]]:
+            clean = record if is_clean else redacted_json(record, self._redact)
+            return Row.of(clean), clean
+
+        text, (row, record) = line.read_json(read)
         if self._without_texts:
-            line = to_json({name: record[name] for name in _IN_PAGES_WITHOUT_TEXTS if name in record})
-        return line, row
+            text = to_json({name: record[name] for name in _IN_PAGES_WITHOUT_TEXTS if name in record})
+        elif not is_clean:
+            text = to_json(record)
+        return text, row
 
     def _add(self, rows: Sequence[Row]) -> None:
         _add_numbers(self.measured, self.number, [row.measured for row in rows])
@@ -291,28 +310,6 @@ def _add_numbers(
         if name not in columns:
             columns[name] = array("d", [math.nan] * number)
         columns[name].extend([row.get(name, math.nan) for row in rows])
-
-
-def _redacted(line: bytes, redact: Callable[[str], str]) -> bytes:
-    try:
-        return to_json(redacted_json(from_json(line), redact))
-    except ValueError:  # it is no JSON, which is told where it is read
-        return line
-
-
-def read_line(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:
-    """A line as a page has it, its row and its JSON.
-
-    Raises:
-        RecordError: it is no line of a journal.
-    """
-    try:  # the quick way, as in `item_from_json`
-        record = from_json(line, allow_inf_nan=False)
-        return line, Row.of(record), record
-    except _UNUSUAL:
-        line = item_from_json(line, "A line of the journal").model_dump_json().encode()
-        record = from_json(line)
-        return line, Row.of(record), record
 
 
 def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -19,13 +18,10 @@ from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.comparison_view import compared_items, comparison_page, runs_beside
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import overview_table, run_document, title_of
-from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
 
-MOST_ITEMS = 100_000
-"""Items of a run that a page holds: more make a file that browsers do not open."""
 SCRIPTS = (
     "elements.js",
     "item_view.js",
@@ -150,9 +146,8 @@ def main_part(
     pages, suts = [], title_labels([run.record.sut_name for run in runs])
     for number, run in enumerate(runs):
         table = ItemTable(redact=redact, without_texts=without_texts)
-        with naming_damage(items := run.items()):
-            for place, part in enumerate(table.parts(islice(items.lines(), MOST_ITEMS))):
-                keep(f"run-{number}-part-{place}", part)
+        for place, part in enumerate(table.parts(run)):
+            keep(f"run-{number}-part-{place}", part)
         for name, content in table.blocks():
             keep(f"run-{number}-{name}", content)
         document = run_document(

@@ -13,12 +13,11 @@ from pydantic_core import to_json
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
-from modelgauge.engine.run_files.lines import replaced_by
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.engine.totals import read_totals
-from modelgauge.errors import ModelGaugeError
-from modelgauge.files.regular import opened
+from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
-from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_line
+from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.index.queries import OF_CASES
@@ -152,23 +151,12 @@ def new_items(journal: Path, start: int, known: dict[tuple[str, ...], None]) -> 
         start: the offset.
         known: the kinds of failures of the run so far; new ones are added.
     """
-    try:
-        file = opened(journal)
-    except OSError:
-        return
-    with file:
-        file.seek(start)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            try:
-                _, row, record = read_line(line)
-            except ModelGaugeError:  # `modelgauge check` says what is wrong
-                row = None
-            if row is not None:
-                place, failure = int(record["index"]), _failure(row, known)
-                yield ItemRow(place, replaced_by(line), start, len(line), row, failure)
-            start += len(line)
+    for line in JournalLines(journal).after(start):
+        try:
+            _, (place, row) = line.read_json(lambda record: (int(record["index"]), Row.of(record)))
+        except RecordError:  # `modelgauge check` says what is wrong
+            continue
+        yield ItemRow(place, line.replaces, line.offset, len(line.line), row, _failure(row, known))
 
 
 def _failure(row: Row, known: dict[tuple[str, ...], None]) -> str:

@@ -4,16 +4,13 @@ import json
 import sqlite3
 from collections import deque
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from threading import Lock
 
 from modelgauge.documents.document import Sentences
 from modelgauge.documents.html import as_html
 from modelgauge.reports.pages.classes import ANSWERED
-from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_page import MOST_ITEMS
+from modelgauge.reports.pages.item_data import MOST_ITEMS, ItemTable
 from modelgauge.reports.pages.run_view import run_document, title_of
-from modelgauge.runs.items import naming_damage
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
@@ -76,8 +73,7 @@ def _kept(workbench: Workbench, row: sqlite3.Row) -> Summary | None:
 def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
     """Make it, and keep it in the index."""
     run, table = recorded_run(folder_of(workbench.index, row)), ItemTable(redact=workbench.redact)
-    with naming_damage(items := run.items()):
-        deque(table.taken(islice(items.lines(), MOST_ITEMS)), maxlen=0)
+    deque(table.taken(run), maxlen=0)
     document = [*run_document(run, table, items=_ITEMS)]
     if run.record.counts.finished > table.number:
         note = f"The charts and the kinds of failures are those of the first {MOST_ITEMS:,} items."

@@ -51,7 +51,7 @@ def test_every_item_is_in_the_page_as_it_was_recorded(tmp_path):
     page = _page(run)
     parts = [record for place in range(3) for record in _block(page, f"part-{place}")]
     read = [TestItemRecord.model_validate_json(json.dumps(part)).model_dump_json() for part in parts]
-    assert read == [one.model_dump_json() for one in run.items().in_order()]
+    assert read == [one.model_dump_json() for one in run.items().records()]
     (rows,) = _block(page, "rows")
     texts = _block(page, "texts")
     assert [text[0] for text in texts] == [part["test_item"]["id"] for part in parts]
@@ -85,7 +85,7 @@ def test_lines_of_other_versions_are_read_and_damaged_ones_are_named(tmp_path):
 def test_a_page_of_the_first_items_says_so(tmp_path, monkeypatch):
     run = _run(tmp_path, 3)
     assert "The page has the first" not in _page(run)
-    monkeypatch.setattr("modelgauge.reports.pages.run_page.MOST_ITEMS", 2)
+    monkeypatch.setattr("modelgauge.reports.pages.item_data.MOST_ITEMS", 2)
     page = _page(run)
     assert len(_block(page, "texts")) == 2
     assert "Results are of all items. The page has the first 2 of them" in page
@@ -167,10 +167,9 @@ def test_a_page_is_written_from_python_to_a_file(tmp_path):
 
 
 def test_the_parts_of_a_page_can_be_had_from_python(tmp_path):
-    record = _run(tmp_path, 3).record.with_items(tuple, tmp_path / "runs" / "x")
+    record = _run(tmp_path, 3).record
     table = reports.ItemTable()
-    lines = ((tmp_path / "runs" / record.run_id) / "items.jsonl").read_bytes().splitlines()
-    assert len(list(table.parts(lines))) == 1
+    assert len(list(table.parts(record))) == 1
     heading, verdict, *_ = reports.run_document(record, table)
     assert heading.text == "many on sut"
     assert verdict.text.startswith("1 of 3: right 0.33")

@@ -1,6 +1,7 @@
 """The parts of a run's page below its first screen: what each says, and the items that it leads to."""
 
 import random
+from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
@@ -84,8 +85,13 @@ def run(tmp_path_factory):
 
 def _table(run, **options):
     table = ItemTable(**options)
-    list(table.parts(run.items().lines()))
+    list(table.parts(run))
     return table
+
+
+def _run_of(lines):
+    """Return the part of a run that gives its lines."""
+    return SimpleNamespace(items=lambda: SimpleNamespace(lines=lambda: iter(lines)))
 
 
 def _parts(run, **options):
@@ -246,7 +252,7 @@ def test_a_stopped_run_says_how_it_goes_on(run):
 
 def test_parts_of_long_items_are_those_of_short_groups_and_hold_few_lines_at_once(run, monkeypatch):
     lines = list(run.items().lines()) * 3  # more than a part
-    whole = list(ItemTable().parts(lines))
+    whole = list(ItemTable().parts(_run_of(lines)))
     held, most = 0, 0
 
     def counted():
@@ -258,10 +264,10 @@ def test_parts_of_long_items_are_those_of_short_groups_and_hold_few_lines_at_onc
 
     monkeypatch.setattr(item_data, "_MOST_BYTES", 1)
     table = ItemTable()
-    taken = table.taken(counted())
+    taken = table.taken(_run_of(counted()))
     sizes = []
     for records in taken:
         sizes.append(len(records))
         held = 0
     assert (set(sizes), most) == ({1}, 1)
-    assert list(ItemTable().parts(lines)) == whole
+    assert list(ItemTable().parts(_run_of(lines))) == whole
