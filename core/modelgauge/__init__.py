@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import ChatMessage as ChatMessage
     from modelgauge.data.prompts import ChatPrompt as ChatPrompt
     from modelgauge.data.prompts import ChatRole as ChatRole
+    from modelgauge.data.prompts import ContinuationPrompt as ContinuationPrompt
     from modelgauge.data.prompts import Prompt as Prompt
     from modelgauge.data.prompts import SUTOptions as SUTOptions
     from modelgauge.data.prompts import TextPrompt as TextPrompt
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.sut import ProducesStructuredOutput as ProducesStructuredOutput
     from modelgauge.interfaces.sut import PromptResponseSUT as PromptResponseSUT
     from modelgauge.interfaces.sut import Retry as Retry
+    from modelgauge.interfaces.sut import ScoresContinuations as ScoresContinuations
     from modelgauge.interfaces.sut import SUTCapability as SUTCapability
     from modelgauge.interfaces.test import PromptResponseTest as PromptResponseTest
     from modelgauge.plugins.hookspecs import hookimpl as hookimpl

@@ -14,6 +14,7 @@ from modelgauge import (
     ChatRole,
     Comparison,
     CompletionAnnotator,
+    ContinuationPrompt,
     Estimate,
     FunctionSUT,
     MeasuredItems,
@@ -100,7 +101,7 @@ Estimate(0.5, n=3, interval=(0.1, 0.9))
 Score(1, reason="because")
 
 item = TestItem("hi")
-assert_type(item.prompts[0].prompt, TextPrompt | ChatPrompt)
+assert_type(item.prompts[0].prompt, TextPrompt | ChatPrompt | ContinuationPrompt)
 assert_type(item.context_as(Want), Want)
 assert_type(item.id, str | None)
 

@@ -21,7 +21,6 @@ from modelgauge.config.redaction import Redactor
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
-from modelgauge.data.prompts import ChatPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import (
     BUNDLE,
@@ -250,11 +249,7 @@ class TextRemover:
         return record.replaced(**kept)
 
     def _prompt(self, prompt: PromptWithContext) -> PromptWithContext:
-        asked = prompt.prompt
-        if isinstance(asked, ChatPrompt):
-            messages = tuple([message.replaced(text=self._mark(message.text)) for message in asked.messages])
-            return PromptWithContext(asked.replaced(messages=messages), prompt.source_id)
-        return PromptWithContext(asked.replaced(text=self._mark(asked.text)), prompt.source_id)
+        return PromptWithContext(prompt.prompt.with_texts(self._mark), prompt.source_id)
 
     def _mark(self, text: str) -> str:
         return f"[text {self._numbers.setdefault(hex_digest(text), len(self._numbers) + 1)}]"

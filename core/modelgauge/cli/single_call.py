@@ -15,17 +15,17 @@ from modelgauge.cache.explaining import Explanation, explain
 from modelgauge.cache.opening import existing_cache
 from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
+from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, learn_secrets, why_unkept
 from modelgauge.engine.calls.splitting import single_prompts
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.sut import (
-    AcceptsChatPrompt,
-    AcceptsTextPrompt,
+    NEEDED,
     PromptResponseSUT,
     capabilities_of,
+    capability_for,
     request_for,
 )
 from modelgauge.plugins.resolution import AnnotatorName, SUTName
@@ -148,7 +148,7 @@ def throwaway_runner(options: Mapping[str, Any]) -> Iterator[Runner]:
 
 def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[Any, Any]:
     made = runner.resolver().sut(sut)
-    needed = AcceptsChatPrompt if isinstance(prompt, ChatPrompt) else AcceptsTextPrompt
+    needed = capability_for(prompt)
     has = capabilities_of(made)
     if needed not in has:
         raise IncompatibleError(
@@ -201,7 +201,7 @@ def _explain(
     runner: Runner, owner: Owner, judge_suts: JudgeSUTs, request: Any, texts: Mapping[str, str]
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)
-    keys = CallPolicy.of(owner, judge_suts).make_keys()
+    keys = keys_of(owner, judge_suts)
     if keys is None:
         if owner.is_cheap and judge_suts:
             judges = ", ".join(f"'{sut.uid}'" for sut in judge_suts.values())
@@ -223,11 +223,9 @@ def _explain(
 
 def _texts(prompt: AnyPrompt) -> dict[str, str]:
     """The texts that the user wrote, by their description."""
-    if isinstance(prompt, TextPrompt):
-        return {"the prompt's text": prompt.text}
     return {
-        f"the text of message {number}, {message.role.value}": message.text
-        for number, message in enumerate(prompt.messages, start=1)
+        f"the text of message {number}, {role}" if role else "the prompt's text": text
+        for number, (role, text) in enumerate(prompt.parts, start=1)
     }
 
 
@@ -252,7 +250,7 @@ def _listen(owner: Owner, into: SingleCall) -> list[tuple[Any, Any]]:
         into.response = response
         return translate_response(request, response)
 
-    for name in ("translate_text_prompt", "translate_chat_prompt", "translate_request"):
+    for name in (*(method for kind in NEEDED.values() for method in kind.methods), "translate_request"):
         if hasattr(owner, name):
             setattr(owner, name, noting_request(getattr(owner, name)))
     translate_response: Callable[[Any, Any], Any] = owner.translate_response

@@ -340,7 +340,8 @@ def _dotted_path(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in location if part not in _TAGS)
 
 
-_TAGS = ("<text>", "<chat>", "<str>")  # which kind of prompt pydantic took a value for: not part of any path
+# Which kind of prompt pydantic took a value for: not part of any path.
+_TAGS = ("<text>", "<chat>", "<continuations>", "<str>")
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 
 from modelgauge.data.base import Frozen, Text, typed
-from modelgauge.data.prompts import AnyPrompt, ChatPrompt, PromptField, TextPrompt
+from modelgauge.data.prompts import PROMPTS, AnyPrompt, ChatPrompt, PromptField, TextPrompt
 from modelgauge.data.responses import JsonValue
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def _as_prompts(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    if isinstance(value, (str, TextPrompt, ChatPrompt, PromptWithContext)):
+    if isinstance(value, (str, *PROMPTS, PromptWithContext)):
         return [value]
     if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping, BaseModel)):
         return list(value)
@@ -66,7 +66,7 @@ def _listed(value: Any) -> Any:
 
 def _with_context(value: Any) -> Any:
     kind = type(value)
-    if kind is str or kind is TextPrompt or kind is ChatPrompt:
+    if kind is str or kind in PROMPTS:
         return PromptWithContext(value)
     return value
 
@@ -139,7 +139,6 @@ def derived_id(item: TestItem) -> str:
 def _digested(prompt: AnyPrompt) -> str:
     if isinstance(prompt, TextPrompt):
         return f'["text",{quoted(prompt.text)}]'
-    messages = ",".join(
-        f"[{quoted(message.role.value)},{quoted(message.text)}]" for message in prompt.messages
-    )
-    return f'["chat",[{messages}]]'
+    kind = "chat" if isinstance(prompt, ChatPrompt) else "continuations"
+    parts = ",".join(f"[{quoted(role)},{quoted(text)}]" for role, text in prompt.parts)
+    return f'["{kind}",[{parts}]]'

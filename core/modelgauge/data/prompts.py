@@ -1,15 +1,14 @@
-"""What goes to a SUT: text or chat prompts, with the options of sampling."""
+"""What goes to a SUT: text prompts, chats, and texts whose continuations are scored, with the options of sampling."""
 
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SerializeAsAny, Tag
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.responses import JsonObject
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from modelgauge.errors import InvalidDataError
 
 
 class ChatRole(StrEnum):
@@ -73,11 +72,29 @@ Options = Annotated[SUTOptions, Field(exclude_if=asks_nothing)]
 """Left out of JSON where nothing is asked for: most prompts of most tests."""
 
 
-class _WithOptions(Frozen):
-    """A prompt of any kind: it has a field `options`."""
+class _Prompt(Frozen):
+    """A prompt of any kind: it has texts, and a field `options`."""
 
     if TYPE_CHECKING:
         options: SUTOptions
+
+    @property
+    def num_completions(self) -> int:
+        """The number of completions that are asked for."""
+        return self.options.num_completions or 1
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The texts in order, each with its role: "user", "continuation", and "" for the one text of a `TextPrompt`."""
+        raise NotImplementedError
+
+    def with_texts(self, change: Callable[[str], str]) -> Self:
+        """Return a copy with each text changed.
+
+        Args:
+            change: returns the new text.
+        """
+        raise NotImplementedError
 
     def with_options(self, over: SUTOptions) -> Self:
         """The prompt with run-level options, which replace its own."""
@@ -85,7 +102,7 @@ class _WithOptions(Frozen):
         return self if options is self.options else self.replaced(options=options)
 
 
-class TextPrompt(_WithOptions):
+class TextPrompt(_Prompt):
     """A prompt of one text, for SUTs that take no chat.
 
     Args:
@@ -101,6 +118,15 @@ class TextPrompt(_WithOptions):
     if TYPE_CHECKING:
 
         def __init__(self, text: str, options: SUTOptions = _NO_OPTIONS) -> None: ...
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The text, without a role."""
+        return (("", self.text),)
+
+    def with_texts(self, change: Callable[[str], str]) -> Self:
+        """Return a copy with another text; see `parts`."""
+        return self.replaced(text=change(self.text))
 
 
 Prompt: TypeAlias = TextPrompt
@@ -124,7 +150,14 @@ class ChatMessage(Frozen):
         def __init__(self, role: ChatRole | str, text: str) -> None: ...
 
 
-class ChatPrompt(_WithOptions):
+def _one_text(value: Any) -> Any:
+    """Refuse a text where a list of texts is meant: pydantic would refuse it in other words."""
+    if isinstance(value, str):
+        raise InvalidDataError("continuations is one text, and must be a list.", fix="Put it into a list.")
+    return value
+
+
+class ChatPrompt(_Prompt):
     """A chat that the SUT continues.
 
     Args:
@@ -143,15 +176,89 @@ class ChatPrompt(_WithOptions):
             self, messages: Sequence[ChatMessage | Mapping[str, str]], options: SUTOptions = _NO_OPTIONS
         ) -> None: ...
 
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The messages with their roles."""
+        return _parts_of(self.messages)
 
-AnyPrompt: TypeAlias = TextPrompt | ChatPrompt
+    def with_texts(self, change: Callable[[str], str]) -> Self:
+        """Return a copy with other texts of the messages; see `parts`."""
+        return self.replaced(messages=_changed(self.messages, change))
+
+
+class ContinuationPrompt(_Prompt):
+    """A context, and texts that may follow it: the SUT says how likely it finds each of them.
+
+    Args:
+        context: a text, or a chat whose next message the continuations are. With an empty text, the continuation's own
+            log-likelihood is asked for, from its first token on: the rolling log-likelihood, for perplexities.
+        continuations: at least one text, none of them empty. What stands between context and continuation, such as a
+            space, is part of either.
+        options: how to answer.
+    """
+
+    positional_fields: ClassVar[tuple[str, ...]] = ("context", "continuations", "options")
+
+    context: Text | Annotated[tuple[ChatMessage, ...], Field(min_length=1)]
+    continuations: Annotated[
+        tuple[Annotated[Text, Field(min_length=1)], ...], Field(min_length=1), BeforeValidator(_one_text)
+    ]
+    options: Options = _NO_OPTIONS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            context: str | Sequence[ChatMessage | Mapping[str, str]],
+            continuations: Sequence[str],
+            options: SUTOptions = _NO_OPTIONS,
+        ) -> None: ...
+
+    @property
+    def num_completions(self) -> int:
+        """One completion: nothing is sampled, so the option of this name has no effect."""
+        return 1
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The context, then the continuations."""
+        context = (("context", self.context),) if isinstance(self.context, str) else _parts_of(self.context)
+        return (*context, *(("continuation", text) for text in self.continuations))
+
+    def with_texts(self, change: Callable[[str], str]) -> Self:
+        """Return a copy with another context and other continuations; see `parts`."""
+        context = change(self.context) if isinstance(self.context, str) else _changed(self.context, change)
+        return self.replaced(context=context, continuations=tuple(map(change, self.continuations)))
+
+
+AnyPrompt: TypeAlias = TextPrompt | ChatPrompt | ContinuationPrompt
+PROMPTS = (TextPrompt, ChatPrompt, ContinuationPrompt)
+"""The classes of prompts."""
+
+
+def _parts_of(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
+    return tuple([(message.role.value, message.text) for message in messages])
+
+
+def _changed(messages: Sequence[ChatMessage], change: Callable[[str], str]) -> tuple[ChatMessage, ...]:
+    return tuple([message.replaced(text=change(message.text)) for message in messages])
+
+
+def parts_in(prompt: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a prompt's JSON, with their roles, as `parts` of the prompt gives them."""
+    if "text" in prompt:
+        return (("", prompt["text"]),)
+    context = prompt["messages"] if "messages" in prompt else prompt["context"]
+    if isinstance(context, str):
+        before = [("context", context)]
+    else:
+        before = [(message["role"], message["text"]) for message in context]
+    return (*before, *[("continuation", text) for text in prompt.get("continuations", ())])
 
 
 def prompt_text(prompt: AnyPrompt) -> str:
-    """A prompt for a person: the text, or the messages with their roles."""
-    if isinstance(prompt, ChatPrompt):
-        return "\n".join(f"[{message.role.value}] {message.text}" for message in prompt.messages)
-    return prompt.text
+    """Return a prompt for a person: the text, or the texts with their roles."""
+    return "\n".join(f"[{role}] {text}" if role else text for role, text in prompt.parts)
 
 
 def _kind(value: Any) -> str:
@@ -160,10 +267,13 @@ def _kind(value: Any) -> str:
     if kind is TextPrompt:  # the usual case first: this runs for every prompt of a test
         return "<text>"
     if kind is dict:
-        return "<chat>" if "messages" in value else "<text>"
-    if kind is str:
+        return (
+            "<chat>" if "messages" in value else "<continuations>" if "continuations" in value else "<text>"
+        )
+    if isinstance(value, str):
         return "<str>"
-    return "<chat>" if isinstance(value, ChatPrompt) else "<str>" if isinstance(value, str) else "<text>"
+    is_chat, is_scored = isinstance(value, ChatPrompt), isinstance(value, ContinuationPrompt)
+    return "<chat>" if is_chat else "<continuations>" if is_scored else "<text>"
 
 
 if TYPE_CHECKING:
@@ -172,6 +282,7 @@ else:
     PromptField = Annotated[
         Annotated[TextPrompt, Tag("<text>")]
         | Annotated[ChatPrompt, Tag("<chat>")]
+        | Annotated[ContinuationPrompt, Tag("<continuations>")]
         | Annotated[str, AfterValidator(TextPrompt), Tag("<str>")],
         Discriminator(_kind),
         SerializeAsAny(),

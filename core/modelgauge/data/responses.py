@@ -109,6 +109,11 @@ class SUTCompletion(Frozen):
         blocked: True if a content filter of the service withheld the answer or a part of it. The text is what came, and
             may be empty; the service's categories go in the metadata.
         left_out: the fields of the SUT's own response that are not understood, so that the completion lacks them.
+        logprob: the natural logarithm of the probability of the whole text, if it is a continuation that was scored
+            (`ContinuationPrompt`); finite.
+        is_greedy: True if each token of a scored continuation is the most likely one.
+        num_tokens: the number of tokens of a scored continuation.
+        token_logprobs: these tokens with their log-probabilities, if the SUT has them.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("text",)
@@ -123,6 +128,10 @@ class SUTCompletion(Frozen):
     metadata: JsonObject = Field(default_factory=dict)
     blocked: bool = added_later(False)
     left_out: tuple[Text, ...] = added_later(())
+    logprob: FiniteFloat | None = added_later(None)
+    is_greedy: bool | None = added_later(None)
+    num_tokens: TokenCount | None = added_later(None)
+    token_logprobs: tuple[TokenProbability, ...] | None = added_later(None)
 
     @property
     def is_empty(self) -> bool:
@@ -145,6 +154,10 @@ class SUTCompletion(Frozen):
             metadata: dict[str, Any] = ...,
             blocked: bool = False,
             left_out: Sequence[str] = (),
+            logprob: float | None = None,
+            is_greedy: bool | None = None,
+            num_tokens: int | None = None,
+            token_logprobs: Sequence[TokenProbability] | None = None,
         ) -> None: ...
 
 

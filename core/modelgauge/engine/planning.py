@@ -17,8 +17,8 @@ from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
-from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, declared_response, learn_secrets
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.items.item import checked_choice
 from modelgauge.engine.items.item_ids import DigestSet
 from modelgauge.engine.items.source import chosen
@@ -121,7 +121,7 @@ class Planner:
 
     def _calls(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> "_Calls":
         learn_secrets(owner, self._options.redactor)
-        keys = None if self._kept is None else CallPolicy.of(owner, judge_suts).make_keys()
+        keys = None if self._kept is None else keys_of(owner, judge_suts)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Calls(keys, codec, self._kept or (lambda _: None), self._seen)
 
@@ -211,12 +211,12 @@ class _Counting:
         asked = prompt.prompt.with_options(self.options.sut_options)
         first = self.options.first_repeat
         calls = [self._look_up(asked, number) for number in range(first, first + self.options.repeats)]
-        return [self._answer(call) for call in calls]
+        return [self._answer(asked, call) for call in calls]
 
     def _look_up(self, prompt: AnyPrompt, number: int) -> list[tuple[Any, Any]]:
         """The requests that one repeat of a prompt takes, each with its response, where it is known."""
         requests = [(number, request_for(self.sut, prompt))]
-        is_split = (prompt.options.num_completions or 1) > 1 and self.asked.splits(self.sut)
+        is_split = prompt.num_completions > 1 and self.asked.splits(self.sut)
         if is_split and not self.asked.knows(*requests[0]):
             requests = [
                 (its, request_for(self.sut, single)) for its, single in single_prompts(prompt, number)
@@ -230,12 +230,12 @@ class _Counting:
             found.append((request, known))
         return found
 
-    def _answer(self, calls: list[tuple[Any, Any]]) -> SUTResponse | None:
+    def _answer(self, prompt: AnyPrompt, calls: list[tuple[Any, Any]]) -> SUTResponse | None:
         """The answer to one repeat of a prompt, where all its calls are known."""
         if any(known is None for _, known in calls):
             return None
         try:
-            answer = joined([translated(self.sut, request, *known) for request, known in calls])
+            answer = joined([translated(self.sut, prompt, request, *known) for request, known in calls])
         except Exception:
             if not self.options.retry_failed:
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
+from modelgauge.data.prompts import AnyPrompt, ChatPrompt, ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.errors import DefinitionError, IncompatibleError
 from modelgauge.interfaces.identity import interface_method, overrides
@@ -36,6 +36,16 @@ class AcceptsChatPrompt(SUTCapability):
     """The SUT takes a `ChatPrompt`: it defines `translate_chat_prompt`."""
 
     methods = ("translate_chat_prompt",)
+
+
+class ScoresContinuations(SUTCapability):
+    """The SUT takes a `ContinuationPrompt`: it defines `translate_continuation_prompt`.
+
+    Its response has a completion for each continuation, in order, with this text and its `logprob`, `is_greedy` and
+    `num_tokens`.
+    """
+
+    methods = ("translate_continuation_prompt",)
 
 
 class ProducesPerTokenLogProbabilities(SUTCapability):
@@ -98,7 +108,12 @@ ErrorClass = Retry | Fatal | None
 Completions = Literal["one_call", "many_calls", "auto"]
 """How a SUT gives several completions of one prompt."""
 
-_IMPLIED: tuple[type[SUTCapability], ...] = (AcceptsTextPrompt, AcceptsChatPrompt)
+NEEDED: dict[type[AnyPrompt], type[SUTCapability]] = {
+    TextPrompt: AcceptsTextPrompt,
+    ChatPrompt: AcceptsChatPrompt,
+    ContinuationPrompt: ScoresContinuations,
+}
+"""The capability that a SUT needs for each kind of prompt."""
 
 
 class CalledByEngine(Watched):
@@ -166,6 +181,14 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
         raise NotImplementedError
 
     @interface_method
+    def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> Request:
+        """Return the system's own request for all continuations of a context, to be answered by one call.
+
+        Pure and quick. Defining it declares `ScoresContinuations`.
+        """
+        raise NotImplementedError
+
+    @interface_method
     def evaluate(self, request: Request) -> Response | Awaitable[Response]:
         """Send the request and return the system's own response. May be `async def`.
 
@@ -201,9 +224,16 @@ def capabilities_of(
     """All capabilities of a SUT: those it declares, and those that its methods imply."""
     cls = sut if isinstance(sut, type) else type(sut)
     implied = {
-        capability for capability in _IMPLIED if all(overrides(cls, name) for name in capability.methods)
+        capability
+        for capability in NEEDED.values()
+        if all(overrides(cls, name) for name in capability.methods)
     }
     return frozenset(implied | set(sut.capabilities))
+
+
+def capability_for(prompt: AnyPrompt) -> type[SUTCapability]:
+    """Return the capability that a SUT needs for a prompt."""
+    return next(capability for kind, capability in NEEDED.items() if isinstance(prompt, kind))
 
 
 def request_for(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> Any:
@@ -212,7 +242,7 @@ def request_for(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> Any:
     Raises:
         IncompatibleError: the SUT does not take this kind of prompt.
     """
-    needed = AcceptsTextPrompt if isinstance(prompt, TextPrompt) else AcceptsChatPrompt
+    needed = capability_for(prompt)
     (method,) = needed.methods
     if not overrides(type(sut), method):
         raise IncompatibleError(
@@ -240,10 +270,10 @@ def check_sut(sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any
             f"{cls.__qualname__} has no translate_response.",
             fix="Define def translate_response(self, request, response) -> SUTResponse.",
         )
-    if not capabilities_of(cls) & set(_IMPLIED):
+    if capabilities_of(cls).isdisjoint(NEEDED.values()):
         raise DefinitionError(
             f"{cls.__qualname__} accepts no kind of prompt.",
-            fix="Define translate_text_prompt, translate_chat_prompt, or both.",
+            fix="Define translate_text_prompt, translate_chat_prompt or translate_continuation_prompt.",
         )
 
 

@@ -13,7 +13,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.case_fields import holds_more_than_texts
 from modelgauge.data.copies import unshared
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.prompts import AnyPrompt, TextPrompt
+from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.spans import SPAN, TRACE
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
@@ -228,11 +228,8 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
 
 def text_of(prompt: AnyPrompt) -> str:
     """Return a prompt as one text, with the roles of a chat if it has more than one message."""
-    if isinstance(prompt, TextPrompt):
-        return prompt.text
-    if len(prompt.messages) == 1:
-        return prompt.messages[0].text
-    return "\n".join(f"{message.role.value}: {message.text}" for message in prompt.messages)
+    parts = prompt.parts
+    return parts[0][1] if len(parts) == 1 else "\n".join(f"{role}: {text}" for role, text in parts)
 
 
 def _fields(completion: SUTCompletion) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""A SUT that answers from a file of recorded prompts and responses."""
+"""A SUT that answers from a file of recorded prompts and responses, or of recorded log-likelihoods."""
 
 import hashlib
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from pydantic import ValidationError
 
 from modelgauge.data.json_values import is_exact
-from modelgauge.data.prompts import TextPrompt
+from modelgauge.data.prompts import ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.errors import InputFileError, MissingAnswerError
+from modelgauge.errors import IncompatibleError, InputFileError, MissingAnswerError
 from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import SourceRow, table_of_bytes
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -25,12 +27,21 @@ _TRUTHS: dict[str | bool | None, bool] = {
 }
 
 
-class ReplaySUT(PromptResponseSUT[str, str]):
+_SCORES = ("continuation", "logprob", "is_greedy", "num_tokens")
+"""The columns of a file of log-likelihoods: the text behind the prompt, and the fields of its completion."""
+
+_Request = str | dict[str, Any]
+
+
+class ReplaySUT(PromptResponseSUT[_Request, Any]):
     """Answers each prompt with the response recorded for exactly this text; an unknown prompt is an error of
     its item.
 
     The same prompt may stand twice with the same response. With different responses it has no answer, because
     a guess would score one of them.
+
+    A file with a column `continuation` has log-likelihoods instead of responses: the columns `logprob`, `is_greedy` and
+    `num_tokens` of this text behind the prompt.
 
     Args:
         uid: the name in records.
@@ -65,14 +76,18 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         self.cache_version = hashlib.sha256(data).hexdigest()
         self._answers: dict[str, tuple[str, bool]] = {}
         self._ambiguous: set[str] = set()
+        self._scores: dict[tuple[str, str], SUTCompletion] = {}
         for row in table.rows:
             if row.problem is not None and not row.values:
                 raise InputFileError(row.problem.problem, fix=_HOW_TO_WRITE)
+            if _SCORES[0] in row.values:
+                self._add_score(row, _text(row, prompt, is_cell=table.cells_are_text))
+                continue
             asked, is_blocked = _text(row, prompt, is_cell=table.cells_are_text), _is_true(row, blocked)
             answer = _text(row, response, is_cell=table.cells_are_text or is_blocked), is_blocked
             if self._answers.setdefault(asked, answer) != answer:
                 self._ambiguous.add(asked)
-        if not self._answers:
+        if not self._answers and not self._scores:
             raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)
         if blocked != _BLOCKED and not any(blocked in row.values for row in table.rows):
             raise InputFileError(
@@ -84,8 +99,35 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         """Look answers up by the prompt's text."""
         return prompt.text
 
-    async def evaluate(self, request: str) -> str:
-        """Look up the recorded response to a prompt."""
+    def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> dict[str, Any]:
+        """Look log-likelihoods up by the context and each continuation.
+
+        Raises:
+            IncompatibleError: the context is a chat.
+        """
+        if not isinstance(prompt.context, str):
+            raise IncompatibleError(
+                f"'{self.uid}' has log-likelihoods behind texts only, and the context is a chat.",
+                fix="Give the context as a text.",
+            )
+        return {"context": prompt.context, "continuations": list(prompt.continuations)}
+
+    def _add_score(self, row: SourceRow, context: str) -> None:
+        score = score_of(row)
+        if self._scores.setdefault((context, score.text), score) != score:
+            raise InputFileError(
+                f"{row.place}: {_start(score.text)} has another score behind this prompt in an earlier line.",
+                fix="Keep one line for each prompt and continuation.",
+            )
+
+    async def evaluate(self, request: _Request) -> Any:
+        """Look up the recorded response to a prompt, or the log-likelihoods of continuations.
+
+        Raises:
+            MissingAnswerError: the file has none, or several.
+        """
+        if isinstance(request, dict):
+            return [self._score(request["context"], text) for text in request["continuations"]]
         if request in self._ambiguous:
             raise MissingAnswerError(
                 f"{self._path} has different responses for one prompt: {_start(request)}.",
@@ -98,8 +140,18 @@ class ReplaySUT(PromptResponseSUT[str, str]):
             )
         return self._answers[request][0]
 
-    def translate_response(self, request: str, response: str) -> SUTResponse:
-        """The recorded response as the only completion."""
+    def _score(self, context: str, text: str) -> dict[str, Any]:
+        if (score := self._scores.get((context, text))) is None:
+            raise MissingAnswerError(
+                f"{self._path} has no log-likelihood of {_start(text)} behind the prompt: {_start(context)}.",
+                fix="Add a line with this prompt and this continuation.",
+            )
+        return score.model_dump(mode="json", include=set(_SCORES) | {"text"})
+
+    def translate_response(self, request: _Request, response: Any) -> SUTResponse:
+        """Return the recorded response as the only completion, or a completion for each continuation."""
+        if isinstance(request, dict):
+            return SUTResponse([SUTCompletion(**score) for score in response])
         _, blocked = self._answers.get(request, ("", False))
         return SUTResponse(completions=(SUTCompletion(text=response, blocked=blocked),))
 
@@ -121,6 +173,31 @@ def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
         what = "not a text that UTF-8 can hold" if isinstance(value, str) else f"{a_thing(value)}, not a text"
         raise InputFileError(f"{row.place}: '{column}' is {what}.", fix="Write it as a JSON string.")
     return value
+
+
+def score_of(row: SourceRow) -> SUTCompletion:
+    """Return a scored continuation.
+
+    Raises:
+        InputFileError: a column is missing, or holds another value; the message names the line.
+    """
+    lacking = [name for name in _SCORES if name not in row.values]
+    if lacking:
+        raise InputFileError(
+            f"{row.place}: no column '{lacking[0]}'.",
+            fix=f"Give a log-likelihood all of its columns: prompt, {', '.join(_SCORES)}.",
+        )
+    text, *numbers = (row.values[name] for name in _SCORES)
+    try:
+        fields = dict(zip(_SCORES[1:], numbers, strict=True))
+        return SUTCompletion.model_validate({"text": text, **fields})
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        raise InputFileError(
+            f"{row.place}: '{wrong['loc'][-1]}' is {quoted(str(wrong['input']), 40)}: {wrong['msg']}.",
+            fix='Write it as in {"prompt": "2 + 2 =", "continuation": " 4", "logprob": -0.1, "is_greedy": true, '
+            '"num_tokens": 1}',
+        ) from None
 
 
 def _is_true(row: SourceRow, column: str) -> bool:

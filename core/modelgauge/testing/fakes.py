@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from modelgauge.data.annotations import TestItemAnnotations, completions_of
 from modelgauge.data.base import typed
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
+from modelgauge.data.prompts import AnyPrompt, ChatPrompt, ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability, TopTokens
 from modelgauge.errors import MissingAnswerError
 from modelgauge.interfaces.annotator import Annotator, CompletionAnnotator
@@ -27,18 +27,19 @@ Reply = str | SUTCompletion | SUTResponse | Exception
 Replies = Reply | Mapping[str, Reply] | Callable[[AnyPrompt], Reply]
 
 
-class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
-    """Answers text and chat prompts with scripted replies, and keeps the prompts.
+class FakeSUT(PromptResponseSUT[AnyPrompt, SUTResponse]):
+    """Answers prompts of all kinds with scripted replies, and keeps the prompts.
 
     A reply is a text, a `SUTCompletion`, a whole `SUTResponse`, or an exception, which is raised as a real
     SUT's would be. A text or a completion is given as often as `num_completions` asks, and has made-up
-    `top_logprobs` where these are asked for.
+    `top_logprobs` where these are asked for. Continuations have made-up log-likelihoods: that which is the reply, white
+    space around it aside, is the likeliest, and the others are less likely from one to the next.
 
     Args:
         uid: the name in records.
         replies: one reply to everything; or replies by the text of the prompt (of a chat, of its last
             message); or a function of the prompt. Answers of a function, and exceptions, are never cached.
-        capabilities: to declare, in addition to text and chat prompts.
+        capabilities: to declare, in addition to those that its methods imply.
 
     Attributes:
         prompts: the prompts that it was asked, in order; an answer from the cache was asked too.
@@ -69,12 +70,19 @@ class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
         self.prompts.append(prompt)
         return prompt
 
-    async def evaluate(self, request: TextPrompt | ChatPrompt) -> SUTResponse:
+    def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> ContinuationPrompt:
+        """Return the prompt itself."""
+        self.prompts.append(prompt)
+        return prompt
+
+    async def evaluate(self, request: AnyPrompt) -> SUTResponse:
         """Reply as the script says."""
         self.calls.append(request)
         reply = self._reply(request)
         if isinstance(reply, Exception):
             raise reply
+        if isinstance(request, ContinuationPrompt):
+            return _scored(reply, request)
         if isinstance(reply, SUTResponse):
             return reply
         completion = reply if isinstance(reply, SUTCompletion) else SUTCompletion(reply)
@@ -84,7 +92,7 @@ class FakeSUT(PromptResponseSUT[TextPrompt | ChatPrompt, SUTResponse]):
             completion = completion.replaced(top_logprobs=made_up)
         return SUTResponse(completions=(completion,) * (asked.num_completions or 1))
 
-    def translate_response(self, request: TextPrompt | ChatPrompt, response: SUTResponse) -> SUTResponse:
+    def translate_response(self, request: AnyPrompt, response: SUTResponse) -> SUTResponse:
         """The response itself."""
         del request
         return response
@@ -202,12 +210,33 @@ class FakeTest(PromptResponseTest):
 
 
 def text_of(prompt: AnyPrompt) -> str:
-    """What a prompt asks: its text, or the last message of a chat."""
-    return prompt.text if isinstance(prompt, TextPrompt) else prompt.messages[-1].text
+    """Return what a prompt asks: its text, the last message of a chat, or the context of continuations."""
+    texts = [text for role, text in prompt.parts if role != "continuation"]
+    return texts[-1]
 
 
 def _answered(item: TestItemAnnotations) -> Mapping[str, float]:
     return {"answered": any(each.completion.text.strip() for each in completions_of(item.interactions))}
+
+
+def _scored(reply: str | SUTCompletion | SUTResponse, prompt: ContinuationPrompt) -> SUTResponse:
+    """Return a scripted response that has log-probabilities, else one with made-up scores."""
+    if isinstance(reply, SUTResponse):
+        if reply.completions[0].logprob is not None:
+            return reply
+        reply = reply.completions[0]
+    wanted = (reply.text if isinstance(reply, SUTCompletion) else reply).strip()
+    return SUTResponse(
+        [
+            SUTCompletion(
+                text,
+                logprob=-0.5 if text.strip() == wanted else -1.0 - place,
+                is_greedy=text.strip() == wanted,
+                num_tokens=max(1, len(text.split())),
+            )
+            for place, text in enumerate(prompt.continuations)
+        ]
+    )
 
 
 def _made_up_logprobs(text: str, count: int) -> tuple[TopTokens, ...]:

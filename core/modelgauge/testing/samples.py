@@ -3,7 +3,14 @@
 from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
+from modelgauge.data.prompts import (
+    ChatMessage,
+    ChatPrompt,
+    ChatRole,
+    ContinuationPrompt,
+    SUTOptions,
+    TextPrompt,
+)
 from modelgauge.data.responses import SUTCompletion
 
 PLAIN = "What is the capital of France?"
@@ -75,6 +82,13 @@ _BY_METHOD: dict[str, dict[str, tuple[Any, ...]]] = {
         **{f"{label} chat": (_chat(text),) for label, text in TEXTS.items()},
         "a chat of every role": (_EVERY_ROLE,),
         "a chat with all options": (_chat(PLAIN).with_options(ALL_OPTIONS),),
+    },
+    "translate_continuation_prompt": {
+        "a plain context with continuations": (ContinuationPrompt(PLAIN, (" Paris", " Rome and Milan")),),
+        "another context with a continuation": (ContinuationPrompt(OTHER, (" 2, 3, 5",)),),
+        "an empty context with a continuation": (ContinuationPrompt("", (PLAIN,)),),
+        "a chat with continuations": (ContinuationPrompt(_chat(PLAIN).messages, ("Paris", "Rome")),),
+        "a unicode context with continuations": (ContinuationPrompt(UNICODE, (UNICODE, LONG)),),
     },
     "translate_request": {
         **{f"{label} completion": (_ASKED, SUTCompletion(text)) for label, text in TEXTS.items()},

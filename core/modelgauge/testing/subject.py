@@ -47,7 +47,8 @@ MOST_ITEMS = 1_000
 _PATIENCE = 3.0  # seconds
 
 _CALLED_BY_THE_ENGINE = (
-    *("translate_text_prompt", "translate_chat_prompt", "translate_request", "translate_response"),
+    *("translate_text_prompt", "translate_chat_prompt", "translate_continuation_prompt"),
+    *("translate_request", "translate_response"),
     *("evaluate", "evaluate_batch", "annotate", "get_suts", "get_dependencies", "make_test_items"),
     *("get_annotators", "choose_annotators", "measure_quality", "measure_in_part", "aggregate_measurements"),
 )

@@ -1,4 +1,4 @@
-"""Tools for text: chats, multiple choice, reasoning, answers. Each is loaded when it is first used."""
+"""Tools for text: chats, multiple choice, reasoning, answers, likelihoods. Each is loaded when it is first used."""
 
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from modelgauge.text.chat import load_chat as load_chat
     from modelgauge.text.chat import to_role_content as to_role_content
     from modelgauge.text.choice_extraction import extract_choice as extract_choice
+    from modelgauge.text.likelihoods import likeliest as likeliest
+    from modelgauge.text.likelihoods import log_likelihoods as log_likelihoods
     from modelgauge.text.multiple_choice import ChoiceStyle as ChoiceStyle
     from modelgauge.text.multiple_choice import MultipleChoiceQuestion as MultipleChoiceQuestion
     from modelgauge.text.multiple_choice import choice_letters as choice_letters

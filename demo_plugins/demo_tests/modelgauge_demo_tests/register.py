@@ -17,3 +17,4 @@ def modelgauge_register_tests(register: Callable[..., None]) -> None:
     register("demo_04", "modelgauge_demo_tests.demo_04_annotation:AnnotationTest")
     register("demo_05", "modelgauge_demo_tests.demo_05_gender_stereotypes:GenderStereotypesTest")
     register("demo_06", "modelgauge_demo_tests.demo_06_multiple_choice:MultipleChoiceTest")
+    register("demo_07", "modelgauge_demo_tests.demo_07_continuations:ContinuationsTest")

@@ -184,3 +184,12 @@ def test_items_are_the_same_each_time_and_context_stays_here(uid, run):
     assert list(modelgauge.list_items(uid)) == items
     assert [item.test_item.id for item in record.test_item_records] == [item.id for item in items]
     assert sorted(seen) == sorted(prompt.prompt.text for item in items for prompt in item.prompts)
+
+
+def test_demo_07_continuations(run):
+    # Pairs of words in the corpus: "the sofa" 2 times, "the mat" once, so the first item is wrong. "ice is hot" and "is
+    # cold" are as frequent, and the longer ending is likelier per byte alone.
+    record = run("demo_07", "demo_bigrams")
+    assert list(measured(record, "accuracy").values()) == [0, 1, 1, 1, 1, 0]
+    assert list(measured(record, "accuracy_per_byte").values()) == [0, 1, 1, 1, 1, 1]
+    assert record.counts.sut_calls.paid == 6

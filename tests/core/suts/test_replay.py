@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge import PromptResponseTest, TestItem, run_test
-from modelgauge.errors import InputFileError, MissingAnswerError
+from modelgauge import ChatMessage, ContinuationPrompt, PromptResponseTest, TestItem, run_test
+from modelgauge.errors import IncompatibleError, InputFileError, MissingAnswerError
 from modelgauge.suts.replay import ReplaySUT
 
 
@@ -197,3 +197,70 @@ def test_prompt_that_was_blocked_once_only_is_ambiguous(tmp_path):
     sut = made(tmp_path, "a.csv", "prompt,response,blocked\np,r,\np,r,yes\n")
     with pytest.raises(MissingAnswerError):
         ask(sut, "p")
+
+
+# --- log-likelihoods ------------------------------------------------------------------------------
+
+SCORES = (
+    '{"prompt": "2 + 2 =", "continuation": " 4", "logprob": -0.1, "is_greedy": true, "num_tokens": 1}\n'
+    '{"prompt": "2 + 2 =", "continuation": " 5", "logprob": -7, "is_greedy": false, "num_tokens": 1}\n'
+)
+
+
+def scores_of(sut, context, *continuations):
+    request = sut.translate_continuation_prompt(ContinuationPrompt(context, continuations))
+    response = sut.translate_response(request, asyncio.run(sut.evaluate(request)))
+    return [(each.text, each.logprob, each.is_greedy, each.num_tokens) for each in response.completions]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", SCORES),
+        (
+            "a.csv",
+            "prompt,continuation,logprob,is_greedy,num_tokens\n2 + 2 =, 4,-0.1,true,1\n2 + 2 =, 5,-7,no,1\n",
+        ),
+    ],
+)
+def test_recorded_scores_come_back_in_the_order_of_the_prompt(tmp_path, name, content):
+    sut = made(tmp_path, name, content)
+    assert scores_of(sut, "2 + 2 =", " 5", " 4") == [(" 5", -7.0, False, 1), (" 4", -0.1, True, 1)]
+
+
+def test_score_that_is_not_recorded_has_no_answer(tmp_path):
+    sut = made(tmp_path, "a.jsonl", SCORES)
+    with pytest.raises(MissingAnswerError, match=r"no log-likelihood of ' 6' behind the prompt|\" 6\""):
+        scores_of(sut, "2 + 2 =", " 4", " 6")
+
+
+def test_scores_behind_a_chat_are_refused(tmp_path):
+    sut = made(tmp_path, "a.jsonl", SCORES)
+    with pytest.raises(IncompatibleError, match="the context is a chat"):
+        scores_of(sut, [ChatMessage("user", "2 + 2?")], "4")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            '{"prompt": "p", "continuation": "c", "logprob": -1, "is_greedy": true}',
+            "line 1: no column 'num_tokens'",
+        ),
+        (
+            '{"prompt": "p", "continuation": "c", "logprob": "low", "is_greedy": true, "num_tokens": 1}',
+            "line 1: 'logprob' is",
+        ),
+        (
+            '{"prompt": "p", "continuation": 3, "logprob": -1, "is_greedy": true, "num_tokens": 1}',
+            "line 1: 'text' is",
+        ),
+        (
+            SCORES.splitlines()[0] + "\n" + SCORES.splitlines()[0].replace("-0.1", "-0.2"),
+            "line 2: .* another score",
+        ),
+    ],
+)
+def test_damaged_scores_name_the_line(tmp_path, line, message):
+    with pytest.raises(InputFileError, match=message):
+        made(tmp_path, "a.jsonl", line)

@@ -27,13 +27,20 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.cli.single_call import SingleCall
     from modelgauge.data.items import PromptWithContext
-    from modelgauge.data.prompts import AnyPrompt
+    from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 
 
 @click.command("run-sut", cls=GroupedCommand)
 @together(
     click.option("--sut", required=True, metavar="UID", help="The SUT to ask."),
     prompt_options,
+    click.option(
+        "--continuation",
+        "continuations",
+        multiple=True,
+        metavar="TEXT",
+        help="Ask how likely this text is behind the prompt; repeatable.",
+    ),
     click.option(
         "--check",
         is_flag=True,
@@ -57,6 +64,7 @@ def run_sut(app: App, /, *, sut: str, check: bool, **given: Any) -> None:
     Examples:
       modelgauge run-sut --sut demo_yes_no --prompt "How many words are here?"
       modelgauge run-sut --sut demo_yes_no --check
+      modelgauge run-sut --sut demo_bigrams --prompt "the cat" --continuation " sat" --continuation " flew"
       modelgauge run-sut --sut openai/gpt-4o --chat chat.json --temperature 0 --num-completions 2
     """
     from modelgauge.cli.single_call import ask
@@ -103,8 +111,10 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
     """
     from modelgauge.cli.checking import check
 
-    if given["prompt"] is not None or given["chat"] is not None:
-        raise click.UsageError("--check asks questions of its own: leave out --prompt and --chat.")
+    if given["prompt"] is not None or given["chat"] is not None or given["continuations"]:
+        raise click.UsageError(
+            "--check asks questions of its own: leave out --prompt and --chat, and --continuation."
+        )
     options = pop_sut_options(given)
     done = check(sut, options, **app.runner_arguments(), **pop_run_options(given))
     if app.as_json:
@@ -131,10 +141,17 @@ def sut_prompt(given: dict[str, Any]) -> AnyPrompt:
         UsageError: there is no prompt, or there are two.
         InputFileError: the file is not a chat.
     """
-    return _prompt_of(given).with_options(pop_sut_options(given))
+    from modelgauge.data.prompts import ChatPrompt, ContinuationPrompt
+
+    prompt, continuations = _prompt_of(given), given.pop("continuations")
+    options = prompt.options.overlaid(pop_sut_options(given))
+    if not continuations:
+        return prompt.replaced(options=options)
+    context = prompt.messages if isinstance(prompt, ChatPrompt) else prompt.text
+    return ContinuationPrompt(context, continuations, options)
 
 
-def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
+def _prompt_of(given: Mapping[str, Any]) -> TextPrompt | ChatPrompt:
     from modelgauge.data.prompts import TextPrompt
     from modelgauge.text import load_chat
 

@@ -102,7 +102,7 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         answer, usage = annotated.completion, (None if key[-1] else interaction.response.usage) or Usage()
         time = None if key[-1] else interaction.time
         hidden = {TRACE} if trace_of(answer) else set()
-        dumped = answer.model_dump(mode="json", include={"tool_calls", "top_logprobs"})
+        dumped = answer.model_dump(mode="json", include={"tool_calls", "top_logprobs", "token_logprobs"})
         yield (
             *key,
             interaction.prompt.source_id,
@@ -115,6 +115,10 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             answer.blocked,
             dumped["tool_calls"],
             dumped["top_logprobs"],
+            answer.logprob,
+            answer.is_greedy,
+            answer.num_tokens,
+            dumped.get("token_logprobs"),
             {name: value for name, value in answer.metadata.items() if name not in hidden} or None,
             usage.input_tokens,
             usage.output_tokens,
@@ -150,6 +154,10 @@ COMPLETIONS = RecordTable(
         Column("blocked", "boolean", "whether the service blocked the answer, or a part of it"),
         Column("tool_calls", "JSON", "the tools that were called"),
         Column("top_logprobs", "JSON", "the most likely tokens, one entry a position"),
+        Column("logprob", "number", "the natural logarithm of the probability of a scored continuation"),
+        Column("is_greedy", "boolean", "whether each token of a scored continuation is the most likely one"),
+        Column("num_tokens", "integer", "the tokens of a scored continuation", "tokens"),
+        Column("token_logprobs", "JSON", "these tokens with their log-probabilities"),
         Column("metadata", "JSON", "what an app returned beside its text; its trace is in the table `spans`"),
         *(
             Column(f"{what}_tokens", "integer", f"{what} tokens {_OF_CALL}", "tokens")

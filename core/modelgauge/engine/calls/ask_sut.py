@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.data.annotations import CallTime
-from modelgauge.data.prompts import AnyPrompt
+from modelgauge.data.prompts import AnyPrompt, ContinuationPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
@@ -19,7 +19,10 @@ from modelgauge.engine.loop.together import all_of
 from modelgauge.errors import InvalidResponseError, SingleCompletionError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.answers import split_reasoning
-from modelgauge.wording.phrases import a_thing
+from modelgauge.wording.phrases import a_thing, counted
+
+_ROUNDING = 1e-3
+"""The largest log-probability that a sum of rounded numbers may have."""
 
 
 @dataclass(slots=True)
@@ -55,7 +58,7 @@ def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
     number = target.services.options.first_repeat + repeat
-    if (prompt.options.num_completions or 1) == 1 or sut.completions == "one_call":
+    if prompt.num_completions == 1 or sut.completions == "one_call":
         return _ask(target, sut, prompt, tally, number)
     return _ask_several(target, sut, prompt, tally, number)
 
@@ -123,7 +126,7 @@ async def _ask_once(
     called = await target.call(request, tally, number, split)
     try:
         read = target.paces.response
-        response = read.of(translated, sut, request, called.response, called.report)
+        response = read.of(translated, sut, prompt, request, called.response, called.report)
     except Exception as error:
         attach_trace(error, called.report)
         note_kept_answer(target, error)
@@ -149,12 +152,12 @@ def note_kept_answer(target: Target, error: Exception) -> None:
 
 
 def translated(
-    sut: PromptResponseSUT[Any, Any], request: Any, response: Any, report: AppReport | None
+    sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt, request: Any, response: Any, report: AppReport | None
 ) -> SUTResponse:
     """Our response of a SUT's own, with what an observed app reported meanwhile, and with reasoning split off.
 
     Raises:
-        InvalidResponseError: `translate_response` returned something else.
+        InvalidResponseError: `translate_response` returned something else, or not the score of each continuation.
         Exception: what it raised.
     """
     ours = sut.translate_response(request, response)
@@ -164,7 +167,45 @@ def translated(
             f"translate_response of '{sut.uid}' returned {what}.",
             fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
         )
-    return without_reasoning(sut, ours if report is None else report.added_to(ours))
+    if report is not None:
+        ours = report.added_to(ours)
+    if isinstance(prompt, ContinuationPrompt):  # its texts are given, so none of them is reasoning
+        _check_scores(sut, prompt, ours)
+        return ours
+    return without_reasoning(sut, ours)
+
+
+def _check_scores(
+    sut: PromptResponseSUT[Any, Any], prompt: ContinuationPrompt, response: SUTResponse
+) -> None:
+    """Refuse a response that does not score each continuation. A missing score must not become a wrong answer.
+
+    Raises:
+        InvalidResponseError: a continuation has no completion, log-probability or number of tokens of its own.
+    """
+    problem = None if response.is_blocked else _unscored(prompt, response)
+    if problem is not None:
+        raise InvalidResponseError(
+            f"The response of '{sut.uid}' to a ContinuationPrompt {problem}.",
+            fix="Let translate_response return a SUTCompletion for each continuation, in order, with its text, "
+            "logprob, is_greedy and num_tokens.",
+        )
+
+
+def _unscored(prompt: ContinuationPrompt, response: SUTResponse) -> str | None:
+    """Return what is wrong with the scores of a response; None if nothing is."""
+    asked = len(prompt.continuations)
+    if tuple([completion.text for completion in response.completions]) != prompt.continuations:
+        return f"has {counted(len(response.completions), 'completion')} with other texts than the {asked} continuations"
+    for number, completion in enumerate(response.completions, start=1):
+        lacking = [
+            name for name in ("logprob", "is_greedy", "num_tokens") if getattr(completion, name) is None
+        ]
+        if lacking:
+            return f"has no {lacking[0]} for continuation {number} of {asked}"
+        if (completion.logprob or 0) > _ROUNDING:
+            return f"has logprob {completion.logprob:g} for continuation {number} of {asked}, and none is above 0"
+    return None
 
 
 def _is_whole(response: SUTResponse) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelgauge.data.case_fields import RUNTIME_FIELDS
+from modelgauge.data.prompts import parts_in
 from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
@@ -73,7 +74,7 @@ class ItemColumns:
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
         context = _context_of(item, prompts)
         is_case = _is_case(context)
-        asked = hash(tuple([_question_of(prompt["prompt"]) for prompt in prompts]))
+        asked = hash(tuple([parts_in(prompt["prompt"]) for prompt in prompts]))
         sources = [prompt["source_id"] for prompt in prompts]
         judged_by = hashable(self._judged_by(context) if is_case else context)
         if len(prompts) > 1:
@@ -171,13 +172,6 @@ def _context_of(item: Mapping[str, Any], prompts: Sequence[Mapping[str, Any]]) -
 
 def _is_case(context: Any) -> bool:
     return type(context) is dict and ("input" in context or "turns" in context)
-
-
-def _question_of(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
-    if "messages" in prompt:
-        return tuple([(message["role"], message["text"]) for message in prompt["messages"]])
-    text: str = prompt["text"]
-    return text
 
 
 def _group_name(value: object) -> str:

@@ -18,6 +18,7 @@ from pydantic_core import to_json
 
 from modelgauge.config.redaction import redacted_json
 from modelgauge.data.item_records import Outcome, outcome
+from modelgauge.data.prompts import parts_in
 from modelgauge.data.records import TestRecord
 from modelgauge.data.spans import TRACE
 from modelgauge.engine.items.item_frame import ItemRecords, lines_of
@@ -111,8 +112,8 @@ class Row(NamedTuple):
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
         times = [time for each in asked for time in _times(each)]
         usages = [usage for each in asked if (usage := each["response"].get("usage"))]
-        question = str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"])
-        answer = str(completions[0]["completion"]["text"]) if completions else ""
+        question = [text for role, text in parts_in(prompt) if role != "continuation"][-1]
+        answer = _answer([each["completion"] for each in completions])
         labels = _labels(
             [*contexts, *[own for completion in completions if (own := completion.get("annotations"))]]
         )
@@ -310,6 +311,15 @@ def _add_numbers(
         if name not in columns:
             columns[name] = array("d", [math.nan] * number)
         columns[name].extend([row.get(name, math.nan) for row in rows])
+
+
+def _answer(completions: Sequence[Mapping[str, Any]]) -> str:
+    """Return the answer of a row: the first completion, or the likeliest of scored continuations."""
+    if not completions:
+        return ""
+    scored = [completion for completion in completions if completion.get("logprob") is not None]
+    shown = max(scored, key=lambda completion: completion["logprob"]) if scored else completions[0]
+    return str(shown["text"])
 
 
 def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -1,6 +1,5 @@
 """The routes of ratings: choosing runs, the queue, what raters say, guidelines, and measuring by ratings."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -8,7 +7,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from modelgauge.data.item_records import ItemRecord
-from modelgauge.data.prompts import AnyPrompt, ChatPrompt
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.rerun.again import rescore
@@ -93,7 +91,7 @@ def _show_answer(request: Request) -> Response:
         record = answer.record()
         completions, digests = shown_answer(record)
         shown = {
-            "prompts": [list(_turns(prompt.prompt)) for prompt in record.test_item.prompts],
+            "prompts": [prompt.prompt.parts for prompt in record.test_item.prompts],
             "answers": [completion.text for completion in completions],
             "digests": digests,
             "expected": _expected(record),
@@ -111,14 +109,6 @@ def _show_answer(request: Request) -> Response:
         guidelines=kept[-1],
         **shown,
     )
-
-
-def _turns(prompt: AnyPrompt) -> Iterator[tuple[str, str]]:
-    if not isinstance(prompt, ChatPrompt):
-        yield "", prompt.text
-        return
-    for message in prompt.messages:
-        yield message.role.value, message.text
 
 
 def _expected(record: ItemRecord) -> str:

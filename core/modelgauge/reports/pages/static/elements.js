@@ -123,7 +123,7 @@ async function readTexts(block, size, search) {
 
 // The texts of an item by which a person looks for it.
 function textsOf(record) {
-  const prompts = (record.test_item?.prompts ?? []).map(({ prompt }) => prompt.messages?.at(-1).text ?? prompt.text);
+  const prompts = (record.test_item?.prompts ?? []).map(({ prompt }) => turnsOf(prompt).at(-1).text);
   const answers = (record.interactions ?? []).flatMap((interaction) => interaction.response.completions.map(({ completion }) => completion.text));
   return [...answers, record.message ?? "", ...prompts];
 }

@@ -1,8 +1,14 @@
 // One item: its prompts, answers, annotations, failures and spans.
 
+// The turns of a prompt; continuations are shown with their scores.
+function turnsOf({ messages, context, text, continuations }) {
+  if (Array.isArray(context)) return context;
+  return messages ?? [{ role: continuations ? "context" : "user", text: context ?? text }];
+}
+
 // A prompt as a chat; what all prompts of the run begin with is folded.
 function promptView(asked, common) {
-  const turns = asked.prompt.messages ?? [{ role: "user", text: asked.prompt.text }];
+  const turns = turnsOf(asked.prompt);
   const chat = make("div", { className: "chat" });
   for (const turn of turns) {
     chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), ...textView(turn.text, common)));
@@ -35,6 +41,23 @@ function completionView({ completion, annotations }, answerBox) {
   if (metadata.length) parts.push(folded("metadata", box(asText(Object.fromEntries(metadata)))));
   for (const [name, value] of Object.entries(annotations ?? {})) parts.push(annotationView(name, value));
   return make("div", {}, ...parts);
+}
+
+// Scored continuations as bars: the share that each has of the probability of all of them. Right ones are marked.
+function scoresView(completions, expected) {
+  const most = Math.max(...completions.map(({ completion }) => completion.logprob));
+  const weights = completions.map(({ completion }) => Math.exp(completion.logprob - most));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const rows = completions.map(({ completion }, place) => {
+    const share = weights[place] / total;
+    const bar = make("span", { className: "time" }, make("span"));
+    bar.firstChild.style.width = `${Math.max(1, 100 * share)}%`;
+    const isRight = expected && completion.text.trim() === expected.trim();
+    const about = `${completion.logprob.toFixed(3)} · ${counted(completion.num_tokens)} ${completion.num_tokens === 1 ? "token" : "tokens"}`;
+    const notes = [`${(100 * share).toFixed(1)} %`, about, completion.is_greedy && "greedy", isRight && "expected"].filter(Boolean).join(" · ");
+    return make("li", isRight ? { className: "right" } : {}, box(completion.text), bar, make("p", { className: "note" }, shown(notes)));
+  });
+  return make("ul", { className: "scores" }, ...rows);
 }
 
 function usageText(usage) {
@@ -108,13 +131,16 @@ function askedOf(record, place) {
 }
 
 // Those answers with their judgements and spans; `answerBox(text, call, place)` shows the text of a completion.
-function answersView(record, prompt, answerBox = (text) => box(text, "answer")) {
+function answersView(record, prompt, answerBox = (text) => box(text, "answer"), expected = "") {
   return askedOf(record, prompt).flatMap((interaction, call) => {
+    const { completions } = interaction.response;
+    const isScored = completions.length > 0 && completions.every(({ completion }) => completion.logprob != null);
     const to = promptsOf(record).length > 1 ? ` to prompt ${prompt + 1}` : "";
     const repeat = record.interactions.length > 1 && interaction.repeat ? `, repeat ${interaction.repeat + 1}` : "";
-    const title = [`Answer${to}${repeat}`, usageText(interaction.response.usage), interaction.time && `${amount(interaction.time[1])} s`].filter(Boolean).join(" · ");
-    const { completions } = interaction.response;
-    const answers = completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
+    const title = [`${isScored ? "Continuations" : "Answer"}${to}${repeat}`, usageText(interaction.response.usage), interaction.time && `${amount(interaction.time[1])} s`].filter(Boolean).join(" · ");
+    const answers = isScored
+      ? [scoresView(completions, expected)]
+      : completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
     const traces = completions.map(({ completion }) => completion.metadata?.trace).filter((trace) => trace?.spans);
     return [section(title, ...answers), ...traces.map(traceView)];
   });
@@ -123,6 +149,6 @@ function answersView(record, prompt, answerBox = (text) => box(text, "answer")) 
 const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map(traceView));
 
 function itemView(record, expected, common) {
-  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place, common), ...answersView(record, place)]);
+  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place, common), ...answersView(record, place, undefined, expected)]);
   return [...outcomeView(record, expected), ...asked, ...failedTraces(record)];
 }
