@@ -233,7 +233,8 @@ def check_options(options: Any) -> None:
         InvalidOptionError: the message names the option and what to give.
     """
     kind: Any = type(options)
+    default_of = {each.name: each.default for each in fields(kind)}
     for name, about in options_in(kind).items():
         value = getattr(options, name)
         for part in value if about.several else [value]:
-            about.values.check(name, part, or_none=about.default is None)
+            about.values.check(name, part, or_none=default_of[name] is None)
