@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import RunFailure, Sample, Used, range_of
+from modelgauge.data.results import GIVEN, PYTEST, RunFailure, Sample, Used, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.parts import JoinedLines, RunPart, Whole, check_facts, whole_of
+from modelgauge.engine.joined_facts import agreed, joined_annotators, union
+from modelgauge.engine.parts import JoinedLines, RunPart, SessionPart, Whole, check_facts, whole_of
 from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder
-from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_record import mean_record, merged_note, write_end
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.wording.phrases import counted
@@ -36,8 +38,9 @@ def join(
     check_facts(parts)
     whole, lines = whole_of(parts), JoinedLines()
     for part in parts:
-        lines.add_all(part)
-    joined = _JoinedRun(RunFolder.create(runs), parts, lines, whole, identifier)
+        lines.add(part)
+    kind = _JoinedSession if isinstance(parts[0], SessionPart) else _JoinedRun
+    joined = kind(RunFolder.create(runs), parts, lines, whole, identifier)
     try:
         return joined.write(surroundings)
     except BaseException:
@@ -54,7 +57,12 @@ class _JoinedRun:
         lines: those that the journal gets.
         whole: the size of the run.
         identifier: see `join`.
+
+    Attributes:
+        unjudged: the number of items that have no line, and cannot get one any more.
     """
+
+    unjudged = 0
 
     def __init__(
         self,
@@ -65,30 +73,21 @@ class _JoinedRun:
         identifier: str | None,
     ) -> None:
         self.folder, self.parts, self.lines, self.known = folder, parts, lines, whole.items
-        names = {part.description.options.get("identifier") for part in parts}
-        options = {
-            **parts[0].description.options,
-            "item_range": None,
-            "identifier": identifier or (names.pop() if len(names) == 1 else None),
-        }
-        versions = [part.description.dependency_versions for part in reversed(parts)]
-        self.description = parts[0].description.replaced(
-            options=options,
-            dependency_versions={key: version for each in versions for key, version in each.items()},
-        )
+        self.run_ids = [part.folder.run_id for part in parts]
+        self.description = _joined([part.description for part in parts], identifier)
         self.options = self.description.run_options()
         self.sample: Sample | None = None
         if whole.items is not None and whole.total is not None and whole.items < whole.total:
             self.sample = Sample(size=whole.items, total=whole.total, seed=self.options.seed)
-        self.run_ids = [part.folder.run_id for part in parts]
 
     def write(self, surroundings: Mapping[str, Any]) -> TestRecord:
         """Write the files of the run, and return its record."""
         manifest = self._manifest(surroundings)
         self.folder.write_manifest(manifest, str, is_own=all(part.is_own for part in self.parts))
         ranges = {name: range_of(ends) for name, ends in (self.description.ranges or {}).items()}
-        index = JournalIndex(self.folder.journal, ranges, self.options, is_asked=True)
-        tally = Tally(items=len(self.lines.at))
+        is_asked = self.description.sut_uid != GIVEN
+        index = JournalIndex(self.folder.journal, ranges, self.options, is_asked=is_asked)
+        tally = Tally(items=len(self.lines.at) + self.unjudged)
         self._write_journal(index, tally)
         tally.before = sum([(read_totals(part.folder) or Totals()).used for part in self.parts], Used())
         totals = Totals(used=tally.used(), ended=True, known=self.known)
@@ -101,14 +100,12 @@ class _JoinedRun:
             merged_from=tuple(self.run_ids),
             sample=self.sample,
             notes=self._notes(),
-            failure=self._failure(),
-            **({"result": {}} if self._has_own_result else {}),
+            **self._ending(tally),
         )
         write_end(self.folder, record, totals, str)
         return record.with_items(self.folder.items, self.folder.path)
 
     def _manifest(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
-        versions = [part.manifest.get("plugins") or {} for part in self.parts]
         return {
             "schema_version": SCHEMA_VERSION,
             "run_id": self.folder.run_id,
@@ -116,7 +113,7 @@ class _JoinedRun:
             "run_timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
             **self.description.model_dump(mode="json"),
             **surroundings,
-            "plugins": {name: version for each in versions for name, version in each.items()},
+            "plugins": union(part.manifest.get("plugins") or {} for part in self.parts),
             "journal_version": JOURNAL_VERSION,
             MERGED_FROM: self.run_ids,
         }
@@ -125,33 +122,35 @@ class _JoinedRun:
         """Copy the lines in the order of the test, and count what they hold."""
         journal = JournalFile(self.folder.journal)
         try:
-            for _, line in sorted(self.lines.at.items()):
-                record, offset = line.record(), journal.size
-                journal.append(line.text())
+            for place, line in sorted(self.lines.at.items()):
+                record, offset, text = line.record(), journal.size, line.text()
+                if record.index != place or record.replaces:  # which are about the part's journal
+                    record = record.replaced(index=place, replaces=())
+                    _, text = line_of(record, self.description.test_uid, str)
+                journal.append(text)
                 tally.count(record)
                 index.add(record, offset, record.test_item)
         finally:
             journal.close()
 
-    @property
-    def _has_own_result(self) -> bool:
-        """True if only the test's own code can compute the result, or an older version wrote the parts."""
+    def _ending(self, tally: Tally) -> dict[str, Any]:
+        """Return the fields of the record about the end of the run."""
+        del tally
         own = self.description.own_methods
-        return own is None or "aggregate_measurements" in own
-
-    def _failure(self) -> RunFailure | None:
-        """Return why the run is not complete; None if it is."""
-        if self.known is None:
-            why = "The parts do not show how many items the test has."
-        elif missing := self.known - len(self.lines.at):
-            first = next(place for place in range(self.known) if place not in self.lines.at)
-            of_all = f"{missing:,} of {counted(self.known, 'item')}"
-            why = f"{of_all} {'has' if missing == 1 else 'have'} no record, the first of them at place {first:,}."
-        elif self._has_own_result:
+        if own is None or "aggregate_measurements" in own:  # an older version did not record it
             why = "The test computes its result by code of its own, which was not run."
-        else:
+            return {"failure": self._unfinished() or _unfinished(why), "result": {}}
+        return {"failure": self._unfinished()}
+
+    def _unfinished(self) -> RunFailure | None:
+        """Return the failure of a run that lacks items; None if it has all."""
+        if self.known is None:
+            return _unfinished("The parts do not show how many items the test has.")
+        missing = [place for place in range(self.known) if place not in self.lines.at]
+        if not missing:
             return None
-        return RunFailure(stage="run", error_type="RunUnfinished", message=why)
+        of_all = f"{len(missing):,} of {counted(self.known, 'item')} {'has' if len(missing) == 1 else 'have'}"
+        return _unfinished(f"{of_all} no record, the first of them at place {missing[0]:,}.")
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of the parts; a note that not all have with the part that has it."""
@@ -168,3 +167,56 @@ class _JoinedRun:
         for part in self.parts:
             if read_totals(part.folder) is None:
                 yield f"The calls and the time of run {part.folder.run_id} are not known."
+
+
+class _JoinedSession(_JoinedRun):
+    """The session of pytest that is made of sessions. Nobody can be asked for more."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        parts: Sequence[RunPart],
+        lines: JoinedLines,
+        whole: Whole,
+        identifier: str | None,
+    ) -> None:
+        super().__init__(folder, parts, lines, whole, identifier)
+        uid = self.description.options["identifier"] or PYTEST
+        made = {**self.description.test_initialization, "uid": uid}
+        self.description = self.description.replaced(test_uid=uid, test_initialization=made)
+        counts = [part.record.counts for part in parts if part.record is not None]
+        self.unjudged = sum(each.items - each.finished for each in counts)
+        self.is_cancelled = any(part.record is None or part.record.cancelled for part in parts)
+        self.known = None if self.is_cancelled else len(lines.at) + self.unjudged
+
+    def _manifest(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
+        name = {"identifier": self.description.options["identifier"]}
+        manifests = [part.manifest for part in self.parts]
+        return {
+            **super()._manifest({**surroundings, "command": None}),
+            "options": {**manifests[0]["options"], **name},
+            "repeats": self.options.repeats,
+            "hyperparameters": dict(self.options.hyperparameters),
+            **name,
+            **union({"data_sets": manifest.get("data_sets", [])} for manifest in manifests),
+        }
+
+    def _ending(self, tally: Tally) -> dict[str, Any]:
+        return {"cancelled": self.is_cancelled, "counts": tally.counts(tally.used())}
+
+
+def _unfinished(why: str) -> RunFailure:
+    return RunFailure(stage="run", error_type="RunUnfinished", message=why)
+
+
+def _joined(descriptions: Sequence[WorkDescription], identifier: str | None) -> WorkDescription:
+    """Return the description of a run whose parts have these descriptions."""
+    first, names = descriptions[0], {each.options.get("identifier") for each in descriptions}
+    common = names.pop() if len(names) == 1 else None
+    logged = union({"hyperparameters": each.options.get("hyperparameters") or {}} for each in descriptions)
+    joined = ("dependency_versions", "thresholds", "ranges", "directions")
+    return first.replaced(
+        options={**first.options, "item_range": None, "identifier": identifier or common, **logged},
+        **{name: agreed(getattr(each, name) or {} for each in descriptions) for name in joined},
+        **joined_annotators(vars(description) for description in descriptions),
+    )

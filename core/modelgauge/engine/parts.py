@@ -7,7 +7,7 @@ rest of it that was measured elsewhere. `joined_run.py` makes one run of parts.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from modelgauge.config.run_options import options_of
 from modelgauge.data.base import Count, Frozen
@@ -22,7 +22,6 @@ from modelgauge.engine.run_record import part_note
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.wording.phrases import beginning, counted
 
-_MAY_BE_MISSING = ("dependency_versions", "plugins")  # data and plugins that only some items need
 _LONGEST = 60  # characters of a value in a message
 _SAME_DATA = "Leave one of the runs out, or make it again with the test and the data of the other."
 _SAME_FACTS = (
@@ -61,6 +60,9 @@ class RunPart:
     record: TestRecord | None
     is_own: bool
 
+    may_lack: ClassVar[tuple[str, ...]] = ("dependency_versions", "plugins")
+    """Facts that a part lacks if its items did not need that data or plugin."""
+
     @property
     def item_range(self) -> tuple[int, int] | None:
         """The places of its items, the second excluded; None for all."""
@@ -78,6 +80,25 @@ class RunPart:
             "options.hyperparameters": recorded["hyperparameters"],
         }
         return dict(_leaves(facts))
+
+    def records(self) -> Iterator[tuple[int, ItemRecord]]:
+        """Yield the records of the journal, each with the offset of its line.
+
+        Raises:
+            RecordError: a line is damaged.
+        """
+        for line in JournalLines(self.folder.journal):
+            yield line.offset, line.record()
+
+    def place(self, record: ItemRecord, following: int) -> int:
+        """Return the place of an item in the joined run.
+
+        Args:
+            record: of the item.
+            following: the place after all items of earlier parts, or the one that another part's record of it has.
+        """
+        del following
+        return record.index
 
     def whole(self) -> Whole:
         """Return the size of the whole run, as far as this part shows it."""
@@ -111,6 +132,33 @@ class RunPart:
             yield f"It stopped early: {self.record.failure.error_type}: {self.record.failure.message}"
 
 
+class SessionPart(RunPart):
+    """A session of pytest that is joined with others: its tests are some of a project's.
+
+    No part says how many tests there are, and a place in one session is none in another. So items are numbered anew.
+    """
+
+    may_lack = ("plugins", "options.hyperparameters")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is equal in all sessions of one run. Tests may have metrics of their own."""
+        same = ("sut_uid", "modelgauge", "plugins", "options")
+        return {name: value for name, value in super().facts().items() if name.partition(".")[0] in same}
+
+    def records(self) -> Iterator[tuple[int, ItemRecord]]:
+        """Yield the records in the order of the tests."""
+        yield from sorted(super().records(), key=lambda line: line[1].index)
+
+    def place(self, record: ItemRecord, following: int) -> int:
+        """Return the next place."""
+        del record
+        return following
+
+    def whole(self) -> Whole:
+        """Return an unknown size."""
+        return Whole()
+
+
 # --- what parts have in common ---------------------------------------------------------------------------------------
 
 
@@ -125,7 +173,7 @@ def check_facts(parts: Sequence[RunPart]) -> None:
     for part in others:
         facts = part.facts()
         for name in {**known, **facts}:
-            if name.startswith(_MAY_BE_MISSING) and not (name in known and name in facts):
+            if name.startswith(part.may_lack) and not (name in known and name in facts):
                 known.setdefault(name, facts.get(name))
             elif known.get(name) != facts.get(name):
                 raise RecordError(
@@ -190,7 +238,7 @@ class PartLine:
     rank: tuple[bool, int]
 
     def text(self) -> bytes:
-        """Read the line."""
+        """Return the line."""
         return self._line().line
 
     def record(self) -> ItemRecord:
@@ -214,25 +262,23 @@ class JoinedLines:
     mended: int = 0
     _place_of: dict[str, int] = field(default_factory=dict)
 
-    def add_all(self, part: RunPart) -> None:
+    def add(self, part: RunPart) -> None:
         """Add the lines of a part.
 
         Raises:
             RecordError: another part has other items at their places, or other answers or measurements of them.
         """
-        for line in JournalLines(part.folder.journal):
-            self._add(part, line.offset, line.record())
-
-    def _add(self, part: RunPart, offset: int, record: ItemRecord) -> None:
-        item_id = record.digests.id if record.digests else hex_digest(str(record.test_item.id))
-        line = PartLine(part, offset, item_id, (record.kind == "item", -len(record.failures)))
-        held = self.at.setdefault(record.index, line)
-        if held.item_id != item_id or self._place_of.setdefault(item_id, record.index) != record.index:
-            self._refuse(record, part, self.at[self._place_of[held.item_id]])
-        if held is not line:
-            self._check_equal(held, line, record)
-            self.mended += held.rank != line.rank
-            self.at[record.index] = max(held, line, key=lambda each: each.rank)
+        for offset, record in part.records():
+            item_id = record.digests.id if record.digests else hex_digest(str(record.test_item.id))
+            line = PartLine(part, offset, item_id, (record.is_scored, -len(record.failures)))
+            place = part.place(record, self._place_of.get(item_id, len(self._place_of)))
+            held = self.at.setdefault(place, line)
+            if held.item_id != item_id or self._place_of.setdefault(item_id, place) != place:
+                self._refuse(record, part, self.at[self._place_of[held.item_id]])
+            if held is not line:
+                self._check_equal(held, line, record)
+                self.mended += held.rank != line.rank
+                self.at[place] = max(held, line, key=lambda each: each.rank)
 
     def _refuse(self, record: ItemRecord, part: RunPart, other: PartLine) -> None:
         raise RecordError(
@@ -249,7 +295,7 @@ class JoinedLines:
             raise RecordError(
                 f"{item} is not the same in {runs}: its prompts or its context differ.", fix=_SAME_DATA
             )
-        if held.rank == line.rank and record.kind == "item" and _outcome(earlier) != _outcome(record):
+        if held.rank == line.rank and record.is_scored and _outcome(earlier) != _outcome(record):
             raise RecordError(
                 f"{item} has different answers, annotations or measurements in {runs}.", fix=_SAME_ANSWERS
             )

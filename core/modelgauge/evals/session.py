@@ -32,6 +32,7 @@ from modelgauge.datasets.differences import SavedGoldens
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import annotators_of
+from modelgauge.engine.joined_facts import numbered
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.folder import REPORT, RUNS, RunFolder, new_id
 from modelgauge.engine.run_files.journal import line_of
@@ -42,7 +43,7 @@ from modelgauge.evals.display import Shown, place_of, rendered, with_distinct_ti
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
-from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, numbered, renamed
+from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.evals.session_record import SessionRecord

@@ -10,6 +10,7 @@ from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.results import Used
 from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.joined_facts import agreed, joined_annotators, numbered, union
 from modelgauge.evals.display import Shown
 from modelgauge.stats.exact import exact_mean
 
@@ -143,11 +144,7 @@ class Cases:
         Args:
             what: which of these.
         """
-        found: dict[str, list[Any]] = {}
-        for case in self.listed:
-            for name, value in case.declared.get(what, {}).items():
-                found.setdefault(name, []).append(value)
-        return {name: first for name, (first, *others) in found.items() if others.count(first) == len(others)}
+        return agreed(case.declared.get(what, {}) for case in self.listed)
 
     def by_id(self) -> dict[str, list[SessionCase]]:
         """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
@@ -174,33 +171,11 @@ class Cases:
                 )
 
     def manifest(self) -> dict[str, Any]:
-        """What judged the cases, what it was made of, and which saved goldens they are of, as manifests say it.
-
-        Metrics that share a name and differ (in their threshold, say, or their judges) are numbered.
-        """
-        annotators: dict[str, Any] = {}
-        judges: dict[str, Any] = {}
-        seen: set[tuple[str, str]] = set()
-        times: Counter[str] = Counter()
-        for manifest in self.manifests:
-            for name, made in manifest["annotators"].items():
-                asked = manifest["judges"].get(name)
-                known = (name, json.dumps([made, asked], sort_keys=True))
-                if known not in seen:
-                    seen.add(known)
-                    times[name] += 1
-                    key = numbered(name, times[name])
-                    annotators[key] = made
-                    judges.update({} if asked is None else {key: asked})
-        versions = {
-            name: version for manifest in self.manifests for name, version in manifest["plugins"].items()
-        }
-        inputs = _union(manifest["inputs"] for manifest in self.manifests)
+        """Return what judged the cases, what it was made of, and which saved goldens they are of, for a manifest."""
         return {
-            "annotators": annotators,
-            "judges": judges,
-            "inputs": inputs,
-            "plugins": versions,
+            **joined_annotators(self.manifests),
+            "inputs": union(manifest["inputs"] for manifest in self.manifests),
+            "plugins": union(manifest["plugins"] for manifest in self.manifests),
             "data_sets": self.data_sets,
         }
 
@@ -226,16 +201,6 @@ def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:
             cases[index].notes.extend(notes)
         case {"skipped": index}:
             del cases[index]
-
-
-def numbered(name: str, number: int) -> str:
-    """A name that occurs several times.
-
-    Args:
-        name: of the first.
-        number: from 1.
-    """
-    return name if number == 1 else f"{name}~{number}"
 
 
 def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
@@ -296,17 +261,3 @@ def _joined_item(
     ]
     each = tuple(dict(record.measurements) for record in scored)
     return scored[0].replaced(**of_all, repeat_measurements=each, failures=(*failed, *unjudged))
-
-
-def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """All that lists and mappings of one name hold; of what else differs from case to case, None."""
-    made: dict[str, Any] = {}
-    for name, value in [pair for mapping in several for pair in mapping.items()]:
-        held = made.setdefault(name, value)
-        if isinstance(held, list) and isinstance(value, list):
-            made[name] = [*held, *(part for part in value if part not in held)]
-        elif isinstance(held, dict) and isinstance(value, dict):
-            made[name] = {**held, **value}
-        elif held != value:
-            made[name] = None
-    return made

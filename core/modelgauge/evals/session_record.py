@@ -104,9 +104,7 @@ class SessionRecord:
             invocation_id=folder.run_id,  # of a command with this run alone
             run_timestamp=self._began,
             plugins=cases.manifest()["plugins"],
-            counts=tally.counts(
-                cases.used
-            ),  # of the tests that were not begun nobody knows how many cases they have
+            counts=tally.counts(cases.used),  # nobody knows how many cases are in tests that were not begun
             **facts,
         )
 

@@ -7,7 +7,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.joined_run import join
 from modelgauge.engine.observers import Observer, Observers
-from modelgauge.engine.parts import RunPart
+from modelgauge.engine.parts import RunPart, SessionPart
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RecordError, UsageError
@@ -26,8 +26,9 @@ def merge(
 ) -> TestRecord:
     """Join runs that each measured some items of a test into one new run. Nothing is asked, and they stay as they are.
 
-    The runs must be of the same test, data and SUT, with the same options; only their items differ. An item that
-    several runs have counts once. If it failed in one and was scored in another, the score counts.
+    The runs must be of the same test, data and SUT, with the same options; only their items differ. Or they are
+    sessions of pytest, each with some tests of a project. An item that several runs have counts once. If it failed in
+    one and was scored in another, the score counts.
 
     If items are missing, the record says so in `failure`, and `resume` asks them. So it does for a test with an
     `aggregate_measurements` of its own: `resume` computes the result.
@@ -79,6 +80,7 @@ def _part(folder: RunFolder) -> RunPart:
             f"Run {folder.run_id} measures the answers of run {rescored} again.",
             fix="Merge the runs that have the answers, then rescore the merged run.",
         )
-    if original.described.sut_uid == GIVEN:
+    if original.described.sut_uid == GIVEN and not original.is_session:
         raise original.of_given_outputs("it cannot be a part of a run")
-    return RunPart(folder, folder.read_manifest(), original.described, record, original.is_own)
+    kind = SessionPart if original.is_session else RunPart
+    return kind(folder, folder.read_manifest(), original.described, record, original.is_own)

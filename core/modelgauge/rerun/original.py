@@ -84,6 +84,7 @@ class OriginalRun:
         described: what the run was.
         file: its own file of goldens; None if it is of another test.
         form: how that file is written.
+        is_session: whether it is a session of pytest.
         is_own: whether it is the user's own: signed with the user's key, or in a folder that is trusted.
         plugins: its `--plugin` files and modules, which are loaded again where the run is the user's own.
 
@@ -94,14 +95,14 @@ class OriginalRun:
     def __init__(self, folder: RunFolder, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder, is_trusted_manifest = folder, manifest is not None
         manifest = manifest or folder.read_manifest()
-        is_session = self._is_session(manifest)
-        if is_session:  # its options are those of pytest
-            manifest = {**manifest, "options": RunOptions().recorded()}
+        self.is_session = _is_session(manifest)
         try:
+            if self.is_session:  # its options are those of pytest
+                manifest = {**manifest, "options": _options_of_session(manifest)}
             self.described = WorkDescription.load(manifest)
-        except InvalidDataError as error:
+        except (InvalidDataError, InvalidOptionError) as error:
             raise RecordError(f"{folder.path / MANIFEST} is damaged: {error.problem}", fix=NEW_RUN) from None
-        self._names_cache = not is_session and "cache" in self.described.options
+        self._names_cache = not self.is_session and "cache" in self.described.options
         inputs = self.described.inputs
         self.file = inputs.datasets.get(self.described.test_uid)
         self.form = FileForm(inputs.columns, inputs.delimiter, inputs.encoding)
@@ -348,7 +349,7 @@ class OriginalRun:
     def of_given_outputs(self, why: str) -> RecordError:
         """The error for a run whose outputs were given to `evaluate` or `assert_test`."""
         run_id, again = self.folder.run_id, "Call it again with the same test cases"
-        if self._is_session(self.folder.read_manifest()):
+        if self.is_session:
             recorded = self.folder.command_line() or []
             # A manifest of anybody's may say anything.
             is_known = recorded[:1] in (["pytest"], ["modelgauge"])
@@ -357,13 +358,6 @@ class OriginalRun:
             f"Run {run_id} judged outputs that were given to evaluate or assert_test: {why}.",
             fix=f"{again}. What judges answered is in the cache. To measure the recorded outputs: modelgauge rescore "
             f"{run_id} --dataset FILE --metric UID, with goldens; or --ratings, by what people said of them.",
-        )
-
-    @staticmethod
-    def _is_session(manifest: Mapping[str, Any]) -> bool:
-        made = manifest.get("test_initialization")
-        return (
-            manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST
         )
 
     @contextmanager
@@ -385,3 +379,16 @@ class OriginalRun:
                 fix=f"{error.fix} If it was an object of your own code, give it again, in Python: "
                 f"modelgauge.{function}('{self.folder.run_id}', {objects})",
             ) from None
+
+
+def _is_session(manifest: Mapping[str, Any]) -> bool:
+    made = manifest.get("test_initialization")
+    return manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST
+
+
+def _options_of_session(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run that a session of pytest has too."""
+    found = {
+        name: manifest[name] for name in ("repeats", "identifier", "hyperparameters") if name in manifest
+    }
+    return RunOptions(**found).recorded()
