@@ -74,7 +74,7 @@ class _JoinedRun:
     ) -> None:
         self.folder, self.parts, self.lines, self.known = folder, parts, lines, whole.items
         self.run_ids = [part.folder.run_id for part in parts]
-        self.description = _joined([part.description for part in parts], identifier)
+        self.description = _joined(parts, lines, identifier)
         self.options = self.description.run_options()
         self.sample: Sample | None = None
         if whole.items is not None and whole.total is not None and whole.items < whole.total:
@@ -209,14 +209,25 @@ def _unfinished(why: str) -> RunFailure:
     return RunFailure(stage="run", error_type="RunUnfinished", message=why)
 
 
-def _joined(descriptions: Sequence[WorkDescription], identifier: str | None) -> WorkDescription:
-    """Return the description of a run whose parts have these descriptions."""
+def _joined(parts: Sequence[RunPart], lines: JoinedLines, identifier: str | None) -> WorkDescription:
+    """Return the description of a run that is made of parts.
+
+    A measurement has a threshold, a range or a direction if it has the same in all parts that measured it.
+    """
+    descriptions = [part.description for part in parts]
     first, names = descriptions[0], {each.options.get("identifier") for each in descriptions}
     common = names.pop() if len(names) == 1 else None
     logged = union({"hyperparameters": each.options.get("hyperparameters") or {}} for each in descriptions)
-    joined = ("dependency_versions", "thresholds", "ranges", "directions")
+    measured: list[dict[str, Any]] = [dict.fromkeys(lines.measured[part.folder.run_id]) for part in parts]
+    declared = {
+        name: agreed(
+            own | (getattr(each, name) or {}) for each, own in zip(descriptions, measured, strict=True)
+        )
+        for name in ("thresholds", "ranges", "directions")
+    }
     return first.replaced(
         options={**first.options, "item_range": None, "identifier": identifier or common, **logged},
-        **{name: agreed(getattr(each, name) or {} for each in descriptions) for name in joined},
-        **joined_annotators(vars(description) for description in descriptions),
+        dependency_versions=union(each.dependency_versions for each in descriptions),
+        **{name: {key: value for key, value in kept.items() if value} for name, kept in declared.items()},
+        **joined_annotators(vars(each) for each in descriptions),
     )

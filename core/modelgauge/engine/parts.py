@@ -14,6 +14,7 @@ from modelgauge.data.base import Count, Frozen
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import hex_digest
 from modelgauge.data.records import TestRecord
+from modelgauge.data.spans import TRACE
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.source import PART_OF
 from modelgauge.engine.run_files.folder import MANIFEST, RunFolder
@@ -255,10 +256,12 @@ class JoinedLines:
 
     Attributes:
         at: the lines by their places in the test.
+        measured: the names of the measurements of each part, by its run id.
         mended: the number of items that failed, wholly or in part, where another part has a better record.
     """
 
     at: dict[int, PartLine] = field(default_factory=dict)
+    measured: dict[str, set[str]] = field(default_factory=dict)
     mended: int = 0
     _place_of: dict[str, int] = field(default_factory=dict)
 
@@ -268,7 +271,9 @@ class JoinedLines:
         Raises:
             RecordError: another part has other items at their places, or other answers or measurements of them.
         """
+        measured = self.measured.setdefault(part.folder.run_id, set())
         for offset, record in part.records():
+            measured.update(record.measurements)
             item_id = record.digests.id if record.digests else hex_digest(str(record.test_item.id))
             line = PartLine(part, offset, item_id, (record.is_scored, -len(record.failures)))
             place = part.place(record, self._place_of.get(item_id, len(self._place_of)))
@@ -306,9 +311,12 @@ def _item_digest(record: ItemRecord) -> str:
 
 
 def _outcome(record: ItemRecord) -> dict[str, Any]:
-    """Return what two equal records of an item share. Tracebacks name threads and files of a machine."""
-    outcome = record.model_dump(
-        mode="json", exclude={"digests": True, "failed_repeats": {"__all__": {"traceback"}}}
-    )
+    """Return what equal records of an item have in common. Tracebacks and traces have threads, files and times."""
+    outcome = record.model_dump(mode="json", exclude={"index", "digests"})
+    for failure in outcome.get("failed_repeats", ()):
+        del failure["traceback"], failure["traces"]
+    for interaction in outcome["interactions"]:
+        for annotated in interaction["response"]["completions"]:
+            annotated["completion"]["metadata"].pop(TRACE, None)
     outcome["interactions"].sort(key=lambda interaction: interaction["repeat"])
     return outcome

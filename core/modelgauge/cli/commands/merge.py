@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 def merge(app: App, /, *, runs: Sequence[str], identifier: str | None, **given: Any) -> None:
     """Join runs that each measured some items of a test into one new run, and show its results.
 
-    Use it for a test whose items several machines share, each in a run of its own. The runs must be of the same test,
-    data and SUT, with the same options. No SUT is asked, and the runs stay as they are. An item that several runs
-    have counts once: they must agree on it, and a score replaces a failure. If items are missing, the command says so,
-    and `modelgauge resume` asks them. RUN is the id of a run, the unique beginning of an id, or a folder, for
-    example one that `modelgauge unbundle` made. The exit code is that of run-test.
+    Use it for a test whose items several machines share, each in a run of its own, and for test files of pytest whose
+    tests they share. The runs must be of the same test, data and SUT, with the same options. No SUT is asked, and the
+    runs stay as they are. An item that several runs have counts once: they must agree on it, and a score replaces a
+    failure. If items are missing, the command says so, and `modelgauge resume` asks them. RUN is the id of a run, the
+    unique beginning of an id, or a folder, for example one that `modelgauge unbundle` made. The exit code is that of
+    run-test.
 
     \b
     Examples:
