@@ -146,11 +146,13 @@ class _JoinedRun:
         """Return the failure of a run that lacks items; None if it has all."""
         if self.known is None:
             return _unfinished("The parts do not show how many items the test has.")
-        missing = [place for place in range(self.known) if place not in self.lines.at]
-        if not missing:
-            return None
-        of_all = f"{len(missing):,} of {counted(self.known, 'item')} {'has' if len(missing) == 1 else 'have'}"
-        return _unfinished(f"{of_all} no record, the first of them at place {missing[0]:,}.")
+        missing = self.known - len(self.lines.at)
+        have = "has" if missing == 1 else "have"
+        return (
+            _unfinished(f"{missing:,} of {counted(self.known, 'item')} {have} no record.")
+            if missing
+            else None
+        )
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of the parts; a note that not all have with the part that has it."""
