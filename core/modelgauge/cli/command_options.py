@@ -249,6 +249,13 @@ prompt_options = together(
         metavar="FILE",
         help='A chat instead of a prompt: JSON, a list of {"role": ..., "content": ...}.',
     ),
+    click.option(
+        "--continuation",
+        "continuations",
+        multiple=True,
+        metavar="TEXT",
+        help="Score this text behind the prompt or chat; repeatable.",
+    ),
 )
 context_option = click.option(
     "--context", metavar="JSON", help="The prompt's context, for annotators that read it."

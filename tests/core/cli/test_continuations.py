@@ -38,3 +38,13 @@ def test_sut_that_scores_nothing_names_the_prompt_it_does_not_take(run):
     ended = run("run-sut", "--sut", "echo", "--prompt", "Is it?", "--continuation", "yes")
     assert ended.code == 2
     assert "'echo' takes no ContinuationPrompt" in ended.err
+
+
+def test_cache_explains_call_of_continuations(run, here):
+    (here / "scores.jsonl").write_text(
+        '{"prompt": "a", "continuation": "b", "logprob": -1, "is_greedy": true, "num_tokens": 1}\n',
+        encoding="utf-8",
+    )
+    asked = ("cache", "explain", "--sut", "replay/scores.jsonl", "--prompt", "a", "--json")
+    one, other = (run(*asked, "--continuation", text).json["key"] for text in ("b", "c"))
+    assert len({one, other, run(*asked).json["key"]}) == 3

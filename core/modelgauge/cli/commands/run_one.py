@@ -27,20 +27,13 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.cli.single_call import SingleCall
     from modelgauge.data.items import PromptWithContext
-    from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
+    from modelgauge.data.prompts import AnyPrompt
 
 
 @click.command("run-sut", cls=GroupedCommand)
 @together(
     click.option("--sut", required=True, metavar="UID", help="The SUT to ask."),
     prompt_options,
-    click.option(
-        "--continuation",
-        "continuations",
-        multiple=True,
-        metavar="TEXT",
-        help="Ask how likely this text is behind the prompt; repeatable.",
-    ),
     click.option(
         "--check",
         is_flag=True,
@@ -141,24 +134,21 @@ def sut_prompt(given: dict[str, Any]) -> AnyPrompt:
         UsageError: there is no prompt, or there are two.
         InputFileError: the file is not a chat.
     """
-    from modelgauge.data.prompts import ChatPrompt, ContinuationPrompt
-
-    prompt, continuations = _prompt_of(given), given.pop("continuations")
-    options = prompt.options.overlaid(pop_sut_options(given))
-    if not continuations:
-        return prompt.replaced(options=options)
-    context = prompt.messages if isinstance(prompt, ChatPrompt) else prompt.text
-    return ContinuationPrompt(context, continuations, options)
+    return _prompt_of(given).with_options(pop_sut_options(given))
 
 
-def _prompt_of(given: Mapping[str, Any]) -> TextPrompt | ChatPrompt:
-    from modelgauge.data.prompts import TextPrompt
+def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
+    from modelgauge.data.prompts import ContinuationPrompt, SUTOptions, TextPrompt
     from modelgauge.text import load_chat
 
     text, chat = given["prompt"], given["chat"]
     if (text is None) == (chat is None):
         raise click.UsageError("Give either --prompt TEXT or --chat FILE.")
-    return TextPrompt(text) if chat is None else load_chat(chat)
+    loaded = None if chat is None else load_chat(chat)
+    if given["continuations"]:
+        context, options = (text, SUTOptions()) if loaded is None else (loaded.messages, loaded.options)
+        return ContinuationPrompt(context, given["continuations"], options)
+    return TextPrompt(text) if loaded is None else loaded
 
 
 def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
