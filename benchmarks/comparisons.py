@@ -12,8 +12,8 @@ import numpy as np
 from graded_scores import CASES, SIZES, drawn
 
 from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.item_pairs import ItemPairs, PairedSide
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import Comparison, System
 from modelgauge.stats import (
@@ -274,7 +274,7 @@ def compared(
     labels = [str(number) for number in numbers] if several else ["candidate"]
     systems = [System(label=label, sut_uid=label, runs={}, given=label) for label in ("0", *labels)]
     items = tuple(
-        PairedItems(
+        ItemPairs(
             test="test" if several else f"test {number}",
             candidate=str(number) if several else "candidate",
             matched_by="id",

@@ -9,12 +9,12 @@ import numpy as np
 from modelgauge.comparison.contrasts import contrasts_of
 from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.families import Family
+from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.leaderboards import boards_of
 from modelgauge.comparison.means import means_over_tests
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.options_dicts import CompareOptionsDict
-from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.pairing.paired_runs import (
     PairedRuns,
     common_tests,
@@ -144,7 +144,7 @@ def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
     return [name for name in known if not options.measurements or name in options.measurements]
 
 
-def _sides(items: PairedItems) -> tuple[Mapping[str, object], Mapping[str, object]]:
+def _sides(items: ItemPairs) -> tuple[Mapping[str, object], Mapping[str, object]]:
     return items.before.values, items.after.values
 
 
@@ -157,7 +157,7 @@ def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
     return found
 
 
-def _with_failed_sides(items: PairedItems) -> PairedItems:
+def _with_failed_sides(items: ItemPairs) -> ItemPairs:
     """Paired items in which a side of which nothing was measured, since all its items failed, lacks all values."""
     before, after = items.before, items.after
     if before.values and after.values:
@@ -171,7 +171,7 @@ def _with_failed_sides(items: PairedItems) -> PairedItems:
 
 
 def _notes(
-    all_items: list[PairedItems],
+    all_items: list[ItemPairs],
     baseline: str,
     names: list[str],
     rows: Sequence[MeasurementComparison],

@@ -17,9 +17,9 @@ from modelgauge.comparison.difference import (
     RepeatShares,
 )
 from modelgauge.comparison.families import Family, Question
+from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_values import PairedValues
-from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.verdicts import groups_text, verdict, verdict_text
 from modelgauge.data.results import Direction
 from modelgauge.errors import InvalidOptionError
@@ -29,7 +29,7 @@ from modelgauge.stats.comparisons.families import interaction_test
 from modelgauge.stats.comparisons.paired import PairedDifference, differences_of
 
 
-def contrasts_of(pairs: Sequence[tuple[PairedItems, str]], options: CompareOptions) -> "list[Contrast]":
+def contrasts_of(pairs: Sequence[tuple[ItemPairs, str]], options: CompareOptions) -> "list[Contrast]":
     """Compare measurements of paired items. Those with equal values on all items of both sides ask one question.
 
     A score of 0 or 1 and whether it passed, say: they must not cost each other's p values.
@@ -38,7 +38,7 @@ def contrasts_of(pairs: Sequence[tuple[PairedItems, str]], options: CompareOptio
         InvalidDataError: a value is outside its range.
     """
 
-    def are_equal(one: tuple[PairedItems, str], other: tuple[PairedItems, str]) -> bool:
+    def are_equal(one: tuple[ItemPairs, str], other: tuple[ItemPairs, str]) -> bool:
         (items, name), (its_items, its_name) = one, other
         return items is its_items and all(
             np.array_equal(values[name], values[its_name], equal_nan=True)
@@ -73,7 +73,7 @@ class Contrast:
         p_interaction: that the difference is the same in all groups; None if it is not tested.
     """
 
-    def __init__(self, items: PairedItems, name: str, options: CompareOptions, question: int = 0) -> None:
+    def __init__(self, items: ItemPairs, name: str, options: CompareOptions, question: int = 0) -> None:
         self.items, self.name, self.question = items, name, question
         self._options, self._direction = options, items.directions.get(name)
         all_items = PairedValues.of(items, name)
@@ -235,7 +235,7 @@ def _margin_test(
     )
 
 
-def _repeats(items: PairedItems, name: str, scored: NDArray[np.bool_]) -> RepeatShares | None:
+def _repeats(items: ItemPairs, name: str, scored: NDArray[np.bool_]) -> RepeatShares | None:
     sides = [repeats.get(name) for repeats in (items.before.repeats, items.after.repeats)]
     if not all(sides):
         return None

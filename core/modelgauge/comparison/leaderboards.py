@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from modelgauge.comparison.contrasts import Contrast
 from modelgauge.comparison.families import Family, Question
+from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_values import PairedValues
-from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import LeaderboardTable, RankedSystem
 from modelgauge.stats.comparisons.leaderboard import groups_of
 from modelgauge.stats.comparisons.paired import PairedDifference
@@ -43,7 +43,7 @@ class Board(NamedTuple):
         return self.contrasts[0].name
 
     @property
-    def items(self) -> list[PairedItems]:
+    def items(self) -> list[ItemPairs]:
         """The items of each candidate, paired with the baseline's."""
         return [contrast.items for contrast in self.contrasts]
 
@@ -154,7 +154,7 @@ def _intervals(
 # --- the items of two systems -----------------------------------------------------------------------
 
 
-def _paired_candidates(first: PairedItems, second: PairedItems) -> PairedItems:
+def _paired_candidates(first: ItemPairs, second: ItemPairs) -> ItemPairs:
     """Pair the items of two candidates, which both have in common with the baseline."""
     common, rows, others = np.intersect1d(first.before.places, second.before.places, return_indices=True)
     before = {name: values[rows] for name, values in first.after.values.items()}

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelgauge.comparison.difference import Interval, PartlyKnown
+from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.data.results import Direction
 from modelgauge.stats.comparisons.bootstrap import bootstrap_difference
 from modelgauge.stats.comparisons.distribution_free import rank_direction, sign_flip_test, wilcoxon_test
@@ -36,7 +36,7 @@ class PairedValues(NamedTuple):
     declared: Interval | None
 
     @classmethod
-    def of(cls, items: PairedItems, name: str) -> "PairedValues":
+    def of(cls, items: ItemPairs, name: str) -> "PairedValues":
         """Return a measurement of paired items, all of them."""
         found = cls(
             items.before.values[name], items.after.values[name], items.clusters, items.ranges.get(name)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, PrivateAttr
 
 from modelgauge.comparison.difference import MacroComparison, MeasurementComparison
-from modelgauge.comparison.pairing.paired_items import FlippedItem, PairedItems
+from modelgauge.comparison.item_pairs import FlippedItem, ItemPairs
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
@@ -125,7 +125,7 @@ class Comparison(Frozen):
     leaderboard: tuple[LeaderboardTable, ...] = ()
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
-    _paired: Sequence[PairedItems] = PrivateAttr(default=())
+    _paired: Sequence[ItemPairs] = PrivateAttr(default=())
 
     def __str__(self) -> str:
         """The verdicts, a line for each comparison and each mean over tests."""
@@ -156,7 +156,7 @@ class Comparison(Frozen):
         title = Heading(f"{', '.join(self.labels[1:])} against {self.baseline.label}")
         return as_notebook([title, table, Sentences(self.notes)])
 
-    def with_items(self, paired: Sequence[PairedItems]) -> "Comparison":
+    def with_items(self, paired: Sequence[ItemPairs]) -> "Comparison":
         """Return a copy of the comparison that knows its items.
 
         Args:
@@ -172,7 +172,7 @@ class Comparison(Frozen):
         return [self.baseline.label, *(system.label for system in self.candidates)]
 
     @property
-    def paired(self) -> Sequence[PairedItems]:
+    def paired(self) -> Sequence[ItemPairs]:
         """The paired items of each comparison; none where the comparison was read from JSON."""
         return self._paired
 

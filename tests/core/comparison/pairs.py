@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.item_pairs import ItemPairs, PairedSide
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import System
 
@@ -24,7 +24,7 @@ def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", befor
         )
         for values, of_side in ((baseline, before), (candidate, after))
     ]
-    return PairedItems(
+    return ItemPairs(
         **{
             "test": test,
             "candidate": label,

@@ -2,14 +2,16 @@
 
 import json
 import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
+from modelgauge.comparison.item_pairs import ItemPairs, PairedSide
 from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
@@ -36,9 +38,15 @@ def record_of(place, side, *, prompts=("q",), answers=("a",)):
     return TestItemRecord(index=place, test_item=item, interactions=interactions, measurements={})
 
 
+class Frame(NamedTuple):
+    """The records of a run that no file holds."""
+
+    records: Callable[[Iterable[int]], Iterator[TestItemRecord]]
+
+
 def flips_of(baseline, candidate, *, direction=None, **made):
     n = len(baseline)
-    return PairedItems(
+    return ItemPairs(
         test="a test",
         candidate="B",
         matched_by="id",
@@ -47,12 +55,12 @@ def flips_of(baseline, candidate, *, direction=None, **made):
         before=PairedSide(
             np.arange(n),
             {"score": np.array(baseline, dtype=float)},
-            read=lambda places: (record_of(place, "a", **made) for place in places),
+            frame=Frame(lambda places: (record_of(place, "a", **made) for place in map(int, places))),
         ),
         after=PairedSide(
             np.arange(n)[::-1].copy(),  # in another order there
             {"score": np.array(candidate, dtype=float)},
-            read=lambda places: (record_of(place, "b", **made) for place in places),
+            frame=Frame(lambda places: (record_of(place, "b", **made) for place in map(int, places))),
         ),
         directions={} if direction is None else {"score": direction},
     )
@@ -110,7 +118,7 @@ def test_a_flip_has_prompts_answers_and_annotations():
 
 def test_a_run_that_has_fewer_records_than_places_is_no_silence():
     paired = flips_of([1, 1], [0, 0])
-    paired = replace(paired, after=replace(paired.after, read=lambda _: iter([])))
+    paired = replace(paired, after=replace(paired.after, frame=Frame(lambda _: iter([]))))
     with pytest.raises(ValueError, match="shorter"):
         list(paired.flips("score"))
 

@@ -130,8 +130,8 @@ def test_pairs_are_those_of_the_ids_in_the_order_of_the_baseline(seed):
     read = [
         [one.test_item.id for one in side(at)]
         for side, at in (
-            (items.before.read, items.before.places),
-            (items.after.read, items.after.places),
+            (items.before.frame.records, items.before.places),
+            (items.after.frame.records, items.after.places),
         )
     ]
     assert read[0] == read[1] == [f"i{one}" for one in both]

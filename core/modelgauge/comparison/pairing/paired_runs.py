@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modelgauge.comparison.item_pairs import ItemPairs, PairedSide
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import check_comparable, differences, is_of_same_data
 from modelgauge.comparison.pairing.latest import name_comparable_runs
 from modelgauge.comparison.pairing.matching import KEYS, pairing, without_field
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedSide
 from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
 from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
@@ -24,6 +24,9 @@ from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.wording.phrases import counted
+
+_Read = tuple[RecordedRun, ItemFrame]
+"""A run with its items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class PairedRuns:
 
     baseline: System
     candidates: tuple[System, ...]
-    items: tuple[PairedItems, ...]
+    items: tuple[ItemPairs, ...]
     differs: tuple[Differing, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -83,21 +86,23 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
         for difference in differences(test, label, before.record, after.record)
     ]
     check_comparable(differing, options.allow)
-    read: dict[int, tuple[RecordedRun, ItemFrame]] = {}  # each run is read once
+    read: dict[int, _Read] = {}  # each run is read once
     for *_, before, after in pairs:
         for run, group in ((before, options.group_by), (after, None)):
             if id(run) not in read:
                 read[id(run)] = run, _items(run, options.match, group)
-    items = [
-        _Pair(test, label, read[id(before)], read[id(after)], options.match)
-        for label, test, before, after in pairs
-    ]
-    targets = [difference for pair in items for difference in pair.other_targets()]
+    items = tuple(
+        [
+            _pairs(test, label, read[id(before)], read[id(after)], options.match)
+            for label, test, before, after in pairs
+        ]
+    )
+    targets = [difference for pair in items for difference in _other_targets(pair)]
     check_comparable(targets, options.allow)
     return PairedRuns(
         systems[0].labeled(labels[0]),
         tuple(system.labeled(label) for label, system in zip(labels[1:], systems[1:], strict=True)),
-        tuple(pair.paired() for pair in items),
+        items,
         differs=(*differing, *targets),
         notes=(*_one_sided(systems, labels), *_notes(read.values())),
     )
@@ -167,7 +172,7 @@ def _items(run: RecordedRun, match: str | None, group: str | None) -> ItemFrame:
     return items
 
 
-def _notes(read: Collection[tuple[RecordedRun, ItemFrame]]) -> Iterator[str]:
+def _notes(read: Collection[_Read]) -> Iterator[str]:
     """What a reader should know of the runs."""
     for run, items in read:
         yield from _notes_of_unfinished(run, len(items))
@@ -212,86 +217,74 @@ def _to_go_on(run: RecordedRun) -> str:
     return "Correct its test, and run it again." if run.needs_correction else "Run it again."
 
 
-class _Pair:
-    """The runs of two systems by one test.
+def _pairs(test: str, label: str, baseline: _Read, candidate: _Read, match: str | None) -> ItemPairs:
+    """Pair the items of two runs.
 
     Args:
-        test: what the comparison calls it.
+        test: the name of the test in the comparison.
         label: of the candidate.
         baseline: the baseline's run, and its items.
         candidate: the candidate's.
         match: the key by which items are paired; None for the first that pairs any.
+
+    Raises:
+        RecordError: see `pairing`.
     """
+    (before, items), (after, others) = baseline, candidate
+    matched_by, first, second = pairing(items, others, match)
+    reductions = {before.record.reduction, after.record.reduction}
+    reduction = before.record.reduction if len(reductions) == 1 else None
 
-    def __init__(
-        self,
-        test: str,
-        label: str,
-        baseline: tuple[RecordedRun, ItemFrame],
-        candidate: tuple[RecordedRun, ItemFrame],
-        match: str | None,
-    ) -> None:
-        self._test, self._label = test, label
-        self._runs = baseline[0], candidate[0]
-        self._baseline, self._candidate = baseline[1], candidate[1]
-        self._pairing = pairing(self._baseline, self._candidate, match)
+    def named(name: str) -> str:
+        return name if reduction is None else f"{name}.{reduction}"
 
-    def other_targets(self) -> Iterator[Differing]:
-        """Return the difference between the targets of the paired items, if they differ."""
-        matched_by, first, second = self._pairing
-        other = np.flatnonzero(self._baseline.targets[first] != self._candidate.targets[second])
-        if len(other):
-            sides = ((self._baseline, first), (self._candidate, second))
-            ids = [str(side.record(int(places[other[0]])).test_item.id) for side, places in sides]
-            targets = [side.target(int(places[other[0]])) for side, places in sides]
-            yield Differing(
-                test=self._test,
-                candidate=self._label,
-                kind="targets",
-                name=f"contexts of {len(other):,} of {counted(len(first), 'item')} paired by "
-                f"{KEYS.get(matched_by, matched_by)}",
-                baseline=ids[0],
-                candidate_value=ids[1],
-                fields=_other_fields(*targets),
-            )
-
-    def paired(self) -> PairedItems:
-        """Return the items that both runs have."""
-        baseline, candidate = self._baseline, self._candidate
-        matched_by, first, second = self._pairing
-        records = [run.record for run in self._runs]
-        reductions = {record.reduction for record in records}
-        reduction = records[0].reduction if len(reductions) == 1 else None
-
-        def named(name: str) -> str:
-            return name if reduction is None else f"{name}.{reduction}"
-
-        def side(run: RecordedRun, items: ItemFrame, places: NDArray[np.int64]) -> PairedSide:
-            return PairedSide(
-                places,
-                {named(name): items.values(name)[places] for name in items.names},
-                repeats=items.repeats(places) if reductions == {None} else {},
-                failed=items.failed[places],
-                read=items.records,
-                run=run,
-            )
-
-        groups = baseline.groups
-        return PairedItems(
-            test=self._test,
-            candidate=self._label,
-            matched_by=matched_by,
-            n_only_baseline=len(baseline) - len(first),
-            n_only_candidate=len(candidate) - len(second),
-            before=side(self._runs[0], baseline, first),
-            after=side(self._runs[1], candidate, second),
-            clusters=_clusters((baseline, first), (candidate, second)),
-            questions=None if baseline.questions is None else baseline.questions[first],
-            origins=None if baseline.origins is None else baseline.origins[first],
-            groups=None if groups is None else [groups[place] for place in first.tolist()],
-            ranges={named(name): bounds for name, bounds in _ranges(baseline, candidate).items()},
-            directions={named(name): direction for name, direction in _directions(*records).items()},
+    def side(run: RecordedRun, frame: ItemFrame, places: NDArray[np.int64]) -> PairedSide:
+        return PairedSide(
+            places,
+            {named(name): frame.values(name)[places] for name in frame.names},
+            repeats=frame.repeats(places) if reductions == {None} else {},
+            failed=frame.failed[places],
+            frame=frame,
+            run=run,
         )
+
+    groups, directions = items.groups, _directions(before.record, after.record)
+    return ItemPairs(
+        test=test,
+        candidate=label,
+        matched_by=matched_by,
+        n_only_baseline=len(items) - len(first),
+        n_only_candidate=len(others) - len(second),
+        before=side(before, items, first),
+        after=side(after, others, second),
+        clusters=_clusters((items, first), (others, second)),
+        questions=None if items.questions is None else items.questions[first],
+        origins=None if items.origins is None else items.origins[first],
+        groups=None if groups is None else [groups[place] for place in first.tolist()],
+        ranges={named(name): bounds for name, bounds in _ranges(items, others).items()},
+        directions={named(name): direction for name, direction in directions.items()},
+    )
+
+
+def _other_targets(pairs: ItemPairs) -> Iterator[Differing]:
+    """Yield the difference between the targets of the paired items, if they differ."""
+    sides = [(side.frame, side.places) for side in (pairs.before, pairs.after) if side.frame is not None]
+    before, after = (frame.targets[places] for frame, places in sides)
+    others = np.flatnonzero(before != after)
+    if not len(others):
+        return
+    first = [(frame, int(places[others[0]])) for frame, places in sides]
+    baseline, candidate = (str(frame.record(place).test_item.id) for frame, place in first)
+    yield Differing(
+        test=pairs.test,
+        candidate=pairs.candidate,
+        kind="targets",
+        name=f"contexts of {len(others):,} of {counted(len(before), 'item')} paired by "
+        f"{KEYS.get(pairs.matched_by, pairs.matched_by)}",
+        baseline=baseline,
+        candidate_value=candidate,
+        fields=_other_fields(*(frame.target(place) for frame, place in first)),
+    )
 
 
 def _other_fields(baseline: Any, candidate: Any) -> tuple[str, ...]:

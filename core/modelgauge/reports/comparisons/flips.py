@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import Literal, NamedTuple
 
-from modelgauge.comparison.pairing.paired_items import FlippedItem
+from modelgauge.comparison.item_pairs import FlippedItem
 from modelgauge.documents.document import Block, Heading, Quotes
 from modelgauge.reports.comparisons.words import short_json
 from modelgauge.wording.figures import exact

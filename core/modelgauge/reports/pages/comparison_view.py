@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from modelgauge.comparison.difference import MeasurementComparison
-from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.result import Comparison, LeaderboardTable
 from modelgauge.data.estimates import Estimate, uncertainty
 from modelgauge.documents.axis import Axis
@@ -258,7 +258,7 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
             yield f"compare-{place}", packed(data)
 
 
-def _sides(pairs: Sequence[PairedItems], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
+def _sides(pairs: Sequence[ItemPairs], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
     """The baseline, the candidate and the other candidates: for each pair of items the place in their runs, or -1."""
     items = pairs[0].before.places.tolist()
     yield {"label": baseline, "run": str(numbers[id(pairs[0].before.run)]), "places": items}

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from modelgauge.comparison.pairing.paired_items import FlippedItem
+from modelgauge.comparison.item_pairs import FlippedItem
 from modelgauge.documents.terminal import Style, as_text
 from modelgauge.reports.comparisons.flips import flips_document
 

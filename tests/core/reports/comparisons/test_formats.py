@@ -13,7 +13,7 @@ from junitparser import Error, Failure, JUnitXml
 from markdown_it import MarkdownIt
 
 from modelgauge.comparison.gates import Gates
-from modelgauge.comparison.pairing.paired_items import FlippedItem
+from modelgauge.comparison.item_pairs import FlippedItem
 from modelgauge.comparison.result import Comparison, Differing
 from modelgauge.documents.markdown import as_markdown
 from modelgauge.reports.comparisons.exports import (

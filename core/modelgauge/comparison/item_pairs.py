@@ -1,9 +1,9 @@
-"""`PairedItems`: columns of the items that the runs of two systems have in common, and those on which they differ.
+"""`ItemPairs`: columns of the items that the runs of two systems have in common, and those on which they differ.
 
-Only places are held; the records of items are read one by one.
+The records of items stay in their files, and are read one by one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,16 +17,8 @@ from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
 from modelgauge.engine.items.item_columns import ReadRepeats
+from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.runs.recorded_run import RecordedRun
-
-ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
-"""Reads the records of a run's items at these places, in their order."""
-
-
-def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
-    """Read nothing, since the records of the items are not available."""
-    del places
-    return iter(())
 
 
 class FlippedItem(Frozen):
@@ -65,15 +57,15 @@ class FlippedItem(Frozen):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedSide:
-    """What one of two runs has of the items that both have.
+    """The items of one of two runs that the other run has too.
 
     Args:
         places: (n,) the place of each item among those of the run, from which its record is read.
         values: each measurement by name, (n,) with NaN where the item failed or lacks it.
-        repeats: where prompts were asked several times, and values are means: what gives those of the repeats, for
-            each measurement.
+        repeats: for each measurement a function of the values in all repeats; empty if prompts were asked once, or if
+            values are not means.
         failed: (n,) whether each item failed; it may have values all the same.
-        read: reads records of the run.
+        frame: all items of the run; None if their records are not available.
         run: the run; None if it is not available.
     """
 
@@ -81,7 +73,7 @@ class PairedSide:
     values: Mapping[str, NDArray[np.float64]]
     repeats: Mapping[str, ReadRepeats] = field(default_factory=dict)
     failed: NDArray[np.bool_] | None = None
-    read: ReadItems = no_items
+    frame: ItemFrame | None = None
     run: RecordedRun | None = None
 
     def unmeasured(self, measurement: str) -> NDArray[np.bool_]:
@@ -91,7 +83,7 @@ class PairedSide:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairedItems:
+class ItemPairs:
     """The items that the runs of two systems have in common, in the order of the baseline's test.
 
     Args:
@@ -130,7 +122,7 @@ class PairedItems:
         return self.before.unmeasured(measurement) | self.after.unmeasured(measurement)
 
     def flips(self, measurement: str, most: int | None = None) -> Iterator[FlippedItem]:
-        """The items on which the systems differ in a measurement.
+        """Yield the items on which the systems differ in a measurement; none if their records are not available.
 
         Lost items first, then those won, the largest difference first; equal differences in the order of the test.
 
@@ -144,9 +136,11 @@ class PairedItems:
         lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)
         by_size = [side[np.argsort(-np.abs(gains[side]), kind="stable")][:most] for side in (lost, won)]
         order = np.concatenate(by_size)
+        if self.before.frame is None or self.after.frame is None:
+            return
         records = zip(
-            self.before.read(map(int, self.before.places[order])),
-            self.after.read(map(int, self.after.places[order])),
+            self.before.frame.records(self.before.places[order]),
+            self.after.frame.records(self.after.places[order]),
             strict=True,
         )
         for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
