@@ -18,7 +18,6 @@ from modelgauge.datasets.file_tests import NamedGoldens, inherited
 from modelgauge.engine.calls.traits import learn_secrets
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
-from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.engine.run_files.manifest import is_signed
 from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import (
@@ -272,7 +271,9 @@ class OriginalRun:
 
     def _check_cache_folder(self, cache: Path) -> None:
         """Refuse a cache that was moved or is not mounted, since the whole run would be paid again."""
-        if not cache.exists() and any(b'"key":"' in line for line in whole_lines(self.folder.journal)):
+        if not cache.exists() and any(
+            interaction.key for record in self.folder.items() for interaction in record.interactions
+        ):
             raise CacheError(
                 f"Run {self.folder.run_id} used the cache in {cache}, which is missing.",
                 fix="Put it back, or give its new place: --cache FOLDER (in Python cache=…).",

@@ -10,11 +10,11 @@ from functools import cached_property, lru_cache
 from itertools import count
 from urllib.parse import urlencode
 
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.errors import RecordError
-from modelgauge.files.regular import opened
 from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
@@ -23,7 +23,7 @@ from modelgauge_workbench.workbench import Workbench
 
 DRAWN = 100
 """Answers of a queue, unless its address says another number."""
-_ANSWERED = "SELECT id, place, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
+_ANSWERED = "SELECT id, place, start FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ class Answer:
         item_id: what was answered.
         place: of the item in the test, from 0.
         start: of its line in the journal.
-        length: of the line.
     """
 
     key: str
@@ -78,7 +77,6 @@ class Answer:
     item_id: str
     place: int
     start: int
-    length: int
 
     def record(self) -> ItemRecord:
         """The item as it was recorded.
@@ -88,9 +86,7 @@ class Answer:
         """
         journal = self.run.folder.journal
         try:
-            with opened(journal) as file:
-                file.seek(self.start)
-                record = item_from_json(file.read(self.length), str(journal))
+            record = next(JournalLines(journal).at([self.start])).record()
         except OSError as error:
             fix = "Reload the page."
             raise RecordError(f"{journal} cannot be read: {error.strerror}.", fix=fix) from None
@@ -124,10 +120,7 @@ class Queue:
         self.runs = list(runs.values())
         stamps = tuple((key, row["stamp"], row["journal_read"]) for key, row in found.items())
         self.of_all, places = _drawn(workbench.index, stamps, drawn)
-        self.answers = [
-            Answer(key, runs[run], item, place, start, length)
-            for key, run, item, place, start, length in places
-        ]
+        self.answers = [Answer(key, runs[run], item, place, start) for key, run, item, place, start in places]
         self._by_key = {answer.key: answer for answer in self.answers}
 
     @property
@@ -204,7 +197,7 @@ def shown_answer(record: ItemRecord) -> tuple[tuple[SUTCompletion, ...], str]:
     return completions, ",".join(digests_of(completions))
 
 
-_Place = tuple[str, str, str, int, int, int]
+_Place = tuple[str, str, str, int, int]
 """The fields of an `Answer`, with the key of its run."""
 
 

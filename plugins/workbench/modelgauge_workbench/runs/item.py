@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from modelgauge.config.redaction import redacted_json
 from modelgauge.datasets.versions import VersionsFolder
-from modelgauge.files.regular import opened
+from modelgauge.engine.run_files.lines import JournalLines
+from modelgauge.errors import RecordError
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
 from modelgauge_workbench.index.rows import GOING_ON
@@ -79,14 +80,13 @@ def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict
         HTTPException: the line is no more what it was.
     """
     journal = folder_of(workbench.index, run).journal
+    has_changed = HTTPException(409, "The journal of the run has changed: reload the page.")
     try:
-        with opened(journal) as file:
-            file.seek(item["start"])
-            record: dict[str, Any] = json.loads(file.read(item["length"]))
-        if record["index"] != item["place"]:
-            raise ValueError("another item")  # noqa: TRY301  told like a line that is none
-    except (OSError, ValueError, LookupError, TypeError):
-        raise HTTPException(409, "The journal of the run has changed: reload the page.") from None
+        _, record = next(JournalLines(journal).at([item["start"]])).read_json(dict)
+    except (OSError, RecordError):
+        raise has_changed from None
+    if record.get("index") != item["place"]:
+        raise has_changed
     clean: dict[str, Any] = redacted_json(record, workbench.redact)
     return clean
 
