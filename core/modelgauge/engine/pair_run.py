@@ -290,7 +290,7 @@ class PairRun:
         test = self.work.test
         directions = known_directions(test.measurement_directions, test.thresholds)
         items = self._index.items(self._expected_number, self._population, directions)
-        if not len(items) and not self._index.in_part:
+        if not len(items) and not self._index.is_measured_in_part:
             return {}
         raw = await self._of_author(lambda: test.aggregate_measurements(items), "aggregation")
         return normalized_result(raw, self.shared.options.reduction)

@@ -40,8 +40,7 @@ class ItemRecords:
     """
 
     def __init__(self, lines: ItemLines, *, skip_damaged: bool = False) -> None:
-        self._lines = lines
-        offsets, indices, scored, failures = array("q"), array("q"), array("b"), array("b")
+        self._begin(lines)
         for line in lines:
             try:
                 summary = self._read(line)
@@ -49,23 +48,37 @@ class ItemRecords:
                 if skip_damaged:
                     continue
                 raise
-            offsets.append(line.offset)
-            indices.append(summary.index)
-            scored.append(summary.is_scored)
-            failures.append(summary.has_failures)
-        order = np.argsort(_numbers(indices), kind="stable")
-        ordered = _numbers(indices)[order]
+            self._append(line.offset, summary)
+        self._sort()
+
+    def _begin(self, lines: ItemLines) -> None:
+        self._lines = lines
+        self._all_offsets, self._all_indices = array("q"), array("q")
+        self._all_scored, self._all_failures = array("b"), array("b")
+
+    def _append(self, offset: int, summary: Summary) -> None:
+        """Append a row, for an item that was written after the others."""
+        self._all_offsets.append(offset)
+        self._all_indices.append(summary.index)
+        self._all_scored.append(summary.is_scored)
+        self._all_failures.append(summary.has_failures)
+
+    def _sort(self) -> None:
+        """Put the rows in the order of the test. Until the next `_append`, the frame can be read."""
+        indices = _numbers(self._all_indices)
+        order = np.argsort(indices, kind="stable")
+        ordered = indices[order]
         is_last = np.append(ordered[1:] != ordered[:-1], np.ones(min(1, len(order)), dtype=bool))
         self._rows: NDArray[np.int64] = order[is_last]
         self.index: NDArray[np.int64] = ordered[is_last]
-        self.failed: NDArray[np.bool_] = ~self._of_items(scored).astype(bool)
-        self.has_failures: NDArray[np.bool_] = self._of_items(failures).astype(bool)
-        self._offsets: NDArray[np.int64] = self._of_items(offsets)
+        self.failed: NDArray[np.bool_] = ~self._of_items(self._all_scored).astype(bool)
+        self.has_failures: NDArray[np.bool_] = self._of_items(self._all_failures).astype(bool)
+        self._offsets: NDArray[np.int64] = self._of_items(self._all_offsets)
 
     def _read(self, line: ItemLine) -> Summary:
         return line.summary()
 
-    def _of_items(self, column: "array[int]") -> NDArray[Any]:
+    def _of_items(self, column: "array[int] | array[float]") -> NDArray[Any]:
         """Return a column, which has a row for each line, in the order of the test."""
         return _numbers(column)[self._rows]
 
@@ -211,7 +224,7 @@ def lines_of(run: TestRecord) -> ItemLines:
     return RecordLines(run) if run.folder is None else JournalLines(run.folder / JOURNAL)
 
 
-def _numbers(column: "array[int]") -> NDArray[Any]:
+def _numbers(column: "array[int] | array[float]") -> NDArray[Any]:
     return np.frombuffer(column, dtype=column.typecode)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,9 +14,10 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
+from modelgauge.engine.items.item_frame import ItemRecords
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
-from modelgauge.engine.run_files.lines import JournalLines
+from modelgauge.engine.run_files.lines import JournalLines, Summary
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from modelgauge.data.results import Direction
 
 
-class JournalIndex:
-    """An index of the journal that grows with it: the place of each line, and measurements as columns.
+class JournalIndex(ItemRecords):
+    """The items of a journal that is being written: each record is added with the place of its line.
 
     Args:
         path: of the journal.
@@ -36,9 +37,12 @@ class JournalIndex:
         is_asked: whether a SUT is asked, or was: then items with equal prompts share an answer.
 
     Attributes:
+        options: as above.
         is_asked: as above.
+        columns: the measurements, with a row for each record in the order in which they are added.
         prompts: hashes of the prompts of all items.
         unclustered: how many measured items lack the field by which items form clusters.
+        is_measured_in_part: whether an item failed and has measurements.
     """
 
     def __init__(
@@ -49,23 +53,18 @@ class JournalIndex:
         *,
         is_asked: bool = False,
     ) -> None:
-        self.path = path
+        self._begin(JournalLines(path))
         self.options = options if options is not None else RunOptions()
         self._over = None if asks_nothing(self.options.sut_options) else self.options.sut_options
+        self.is_asked = is_asked
+        self.columns = MeasurementColumns(declared)
         self.prompts = array("q")
         self.unclustered = 0
-        self.columns = MeasurementColumns(declared)
-        self.is_asked = is_asked
-        self._questions = array("q")  # of each measured item: a hash of its prompts
-        self._clusters = array("q")  # of each measured item: a hash of the field of its cluster
-        self._shares = array("d")  # of each measured item: the share of its repeats that failed
-        self.measured = array("q")
-        self.measured_offsets = array("q")
-        self.failed = array("q")
-        self.failed_offsets = array("q")
-        # Of the failed items that were measured in part: their places among the measured, and among the failed.
-        self.in_part = array("q")
-        self.in_part_failed = array("q")
+        self.is_measured_in_part = False
+        self._all_measured = array("b")
+        self._questions = array("q")  # hashes of the prompts
+        self._clusters = array("q")  # hashes of the field of the cluster
+        self._all_shares = array("d")  # the share of the repeats that failed
         self._classes: dict[ContextClasses, int] = {}
         self._class_of: dict[int, int] = {}
 
@@ -82,31 +81,20 @@ class JournalIndex:
             offset: where its line begins.
             item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
+        is_measured = record.is_scored or bool(record.measurements)
+        self._append(offset, Summary(record.index, record.is_scored, bool(record.failures)))
+        self._all_measured.append(is_measured)
+        self.is_measured_in_part |= is_measured and not record.is_scored
         if self.is_asked:
-            self.prompts.extend([self._question_hash(prompt.prompt) for prompt in item.prompts])
-        if record.is_scored:
-            self._add_measured(record, offset, item)
-            return
-        if record.measurements:
-            self.in_part.append(len(self.measured))
-            self.in_part_failed.append(len(self.failed))
-            self._add_measured(record, offset, item)
-        self.failed.append(record.index)
-        self.failed_offsets.append(offset)
-
-    def _add_measured(self, record: ItemRecord, offset: int, item: TestItem) -> None:
-        index = record.index
-        self.measured.append(index)
-        self.measured_offsets.append(offset)
-        if self.is_asked:
-            asked = self.prompts[-len(item.prompts) :]
+            asked = [self._question_hash(prompt.prompt) for prompt in item.prompts]
+            self.prompts.extend(asked)
             self._questions.append(asked[0] if len(asked) == 1 else hash(tuple(asked)))
         if self.options.cluster is not None:
             value = field_of(item, self.options.cluster)
-            self.unclustered += value is None
-            self._clusters.append(hash(index if value is None else json.dumps(value, sort_keys=True)))
-        self._shares.append(self._share_failed(record))
-        self.columns.add(index, record.measurements, record.binary)
+            self.unclustered += value is None and is_measured
+            self._clusters.append(hash(record.index if value is None else json.dumps(value, sort_keys=True)))
+        self._all_shares.append(self._share_failed(record))
+        self.columns.add(record.index, record.measurements, record.binary)
 
     def _question_hash(self, prompt: AnyPrompt) -> int:
         """A hash of a prompt, as it is asked: good for this process."""
@@ -124,23 +112,32 @@ class JournalIndex:
 
     def distinct_prompts(self) -> int | None:
         """How many different prompts the items have; None if nobody was asked."""
-        return len(np.unique(_places(self.prompts))) if self.is_asked else None
+        return len(np.unique(np.frombuffer(self.prompts, np.int64))) if self.is_asked else None
 
-    def shared(self) -> "NDArray[np.int64] | None":
+    def values(self, name: str) -> "NDArray[np.float64]":
+        """Return a measurement of the items, (n,); NaN where an item does not have it."""
+        values: NDArray[np.float64] = self.columns.values(name)[self._rows]
+        return values
+
+    def _shared(self) -> "NDArray[np.int64] | None":
         """The clusters of the measured items: those that share an answer, or that have one value in their field."""
-        labelings = [_places(labels) for labels in (self._questions, self._clusters) if len(labels)]
-        return joined_clusters(
+        measured = self._of_items(self._all_measured).astype(bool)
+        labelings = [
+            self._of_items(labels)[measured] for labels in (self._questions, self._clusters) if labels
+        ]
+        joined = joined_clusters(
             *(labeling for labeling in labelings if len(np.unique(labeling)) < len(labeling))
         )
+        if joined is None:
+            return None
+        shared = np.full(len(self), -1, dtype=np.int64)
+        shared[measured] = joined
+        return shared
 
-    def shares(self) -> "NDArray[np.float64] | None":
-        """For each measured item the share of it that failed; None if nothing did."""
-        shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
+    def _shares(self) -> "NDArray[np.float64] | None":
+        """For each item the share of it that failed, where it was measured all the same; None if nothing did."""
+        shares: NDArray[np.float64] = self._of_items(self._all_shares)
         return shares if shares.any() else None
-
-    def records(self, offsets: Iterable[int]) -> Iterator[ItemRecord]:
-        """Read the records whose lines begin at these offsets."""
-        return (line.record() for line in JournalLines(self.path).at(offsets))
 
     def context_classes(self, index: int) -> ContextClasses | None:
         """The classes noted for an item; None if all its contexts are plain JSON."""
@@ -160,17 +157,18 @@ class JournalIndex:
             population: see `MeasuredItems`.
             directions: see `MeasuredItems`.
         """
-        scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
-        unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
-        about = _About(self.shared(), self.shares(), population, directions or {})
-        return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished, about, is_all=True)
+        self._sort()
+        unfinished = None if known is None else max(0, known - len(self))
+        about = _About(self._shared(), self._shares(), population, directions or {})
+        scored, failed = np.flatnonzero(~self.failed), np.flatnonzero(self.failed)
+        return JournaledItems(self, scored, failed, unfinished, about, is_all=True)
 
 
 class _About(NamedTuple):
-    """What is known of all measured rows at the end.
+    """What is known of all items at the end.
 
     Args:
-        shared: their clusters.
+        shared: the clusters of those that were measured.
         shares: of each that which failed.
         population: how many items the test has, where intervals are about these.
         directions: which values of each measurement are better.
@@ -187,10 +185,10 @@ class JournaledItems(MeasuredItems):
 
     Args:
         index: of the journal; no line may be added while this is in use.
-        measured: the rows of the items.
-        failed: the places of their failed items among all.
+        measured: the places of the items.
+        failed: the places of their failed items.
         unfinished: how many items have no line; None if nobody knows.
-        about: what is known of all rows.
+        about: what is known of all items.
         is_all: whether these are all items of the run, so that `having` finds what was measured of failed items.
     """
 
@@ -207,63 +205,45 @@ class JournaledItems(MeasuredItems):
         self._index, self._about = index, about
         self._is_all = is_all
         self.names, self.ranges, self.unfinished = index.columns.names, index.columns.ranges(), unfinished
-        self._order = _in_order(measured, index.measured)
-        self.shared = None if about.shared is None else about.shared[self._order]
-        self.failed_shares = None if about.shares is None else about.shares[self._order]
+        self._places = measured
+        self.shared = None if about.shared is None else about.shared[measured]
+        self.failed_shares = None if about.shares is None else about.shares[measured]
         self.population, self.directions = about.population, about.directions
-        self.failed = _FailedItems(index, _in_order(failed, index.failed))
+        self.failed = _FailedItems(index, failed)
 
     def having(self, name: str) -> MeasuredItems:
         """Return the items that have a measurement, including items in which another annotator failed."""
         index = self._index
-        if not self._is_all or not index.in_part or name not in index.columns:
+        if not self._is_all or not index.is_measured_in_part or name not in index.columns:
             return super().having(name)
-        held = ~np.isnan(index.columns.values(name))
-        measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
-        failed = np.delete(np.arange(len(index.failed)), measured)
-        rows = np.flatnonzero(held)
-        return JournaledItems(index, rows, failed, self.unfinished, self._about, is_all=False)
+        held = ~np.isnan(index.values(name))
+        measured, failed = np.flatnonzero(held), np.flatnonzero(index.failed & ~held)
+        return JournaledItems(index, measured, failed, self.unfinished, self._about, is_all=False)
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._places)
 
     def __iter__(self) -> Iterator[MeasuredTestItem]:
-        offsets = (self._index.measured_offsets[place] for place in self._order)
-        return map(self._measured_item, self._index.records(offsets))
+        return map(self._measured_item, self._index.records(self._places))
 
     def _item(self, index: int) -> MeasuredTestItem:
-        offset = self._index.measured_offsets[self._order[index]]
-        (record,) = self._index.records([offset])
-        return self._measured_item(record)
+        return self._measured_item(self._index.record(self._places[index]))
 
     def _measured_item(self, record: ItemRecord) -> MeasuredTestItem:
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
-        ordered: NDArray[np.float64] = self._index.columns.values(name)[self._order]
-        return ordered
-
-
-def _in_order(places: "NDArray[np.int64]", indices: "array[int]") -> "NDArray[np.int64]":
-    """Places, by the indices that stand there."""
-    ordered: NDArray[np.int64]
-    ordered = places[np.argsort(_places(indices)[places], kind="stable")]
-    return ordered
-
-
-def _places(held: "array[int]") -> "NDArray[np.int64]":
-    return np.frombuffer(held, dtype=np.int64)
+        return self._index.values(name)[self._places]
 
 
 class _FailedItems(Sequence[TestItem]):
     """The items of the exception records, read when asked for."""
 
-    def __init__(self, index: JournalIndex, order: "NDArray[np.int64]") -> None:
-        self._index = index
-        self._order = order
+    def __init__(self, index: JournalIndex, places: "NDArray[np.int64]") -> None:
+        self._index, self._places = index, places
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._places)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
@@ -271,8 +251,7 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        (record,) = self._index.records([self._index.failed_offsets[self._order[place]]])
-        return _live(self._index, record)
+        return _live(self._index, self._index.record(self._places[place]))
 
 
 def _live(index: JournalIndex, record: ItemRecord) -> TestItem:
