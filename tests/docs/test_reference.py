@@ -225,7 +225,15 @@ TABLES = {
 @pytest.mark.parametrize("heading", TABLES)
 def test_every_field_of_a_record_has_its_row(heading: str) -> None:
     section = page("record.md").partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    assert fields_of(section) == list(TABLES[heading].model_fields)
+    assert sorted(fields_of(section)) == sorted(TABLES[heading].model_fields)
+
+
+def test_rows_of_record_have_order_of_file(tmp_path) -> None:
+    record = run_test("demo_01", "demo_yes_no", data_dir=tmp_path)
+    written = json.loads((tmp_path / "runs" / record.run_id / "record.json").read_text(encoding="utf-8"))
+    section = page("record.md").partition("## record.json: TestRecord\n")[2].partition("\n## ")[0]
+    assert list(written) == [name for name in fields_of(section) if name in written]
+    assert list(written["counts"]) == [name for name in Counts.model_fields if name in written["counts"]]
 
 
 def test_every_field_of_the_journal_has_its_row() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from modelgauge.bundles.item_checks import Declared, close, problems_of
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import TestRecord
+from modelgauge.data.records import RunIdentity, TestRecord
 from modelgauge.data.results import GIVEN, PYTEST, CallsByKind, normalized_result, range_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
@@ -26,10 +26,8 @@ from modelgauge.wording.phrases import counted
 
 _OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "blocked", "failed_repeats")
 _ESTIMATES = ("value", "n", "stderr", "interval", "bounds")
-_SAID_TWICE = (
-    "invocation_id", "run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_initialization",
-    "dependency_versions", "dataset", "annotators", "judges", "thresholds",
-)  # fmt: skip
+_SAID_TWICE = ("invocation_id", "run_timestamp", *RunIdentity.model_fields)
+_MEASURED = {"ranges"}  # the record has those of all measurements, the manifest those that the test declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
 def _of_manifest(manifest: Mapping[str, Any], record: TestRecord) -> Iterator[str]:
     written = record.model_dump(mode="json")
     for name in _SAID_TWICE:
-        if name in manifest and written[name] and manifest[name] != written[name]:
+        if name in manifest.keys() - _MEASURED and written[name] and manifest[name] != written[name]:
             yield f"{RECORD} and {MANIFEST} differ in {name}"
 
 

@@ -5,7 +5,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, added_later, typed
 from modelgauge.data.estimates import Estimate, value_text
@@ -61,7 +61,34 @@ class DatasetReference(Frozen):
 RecordT = TypeVar("RecordT", TestItemRecord, TestItemExceptionRecord)
 
 
-class TestRecord(Frozen):
+class RunIdentity(Frozen):
+    """What a run measures: test, SUT, data and judges. Its manifest and its record share these; see `TestRecord`."""
+
+    test_uid: str
+    test_initialization: dict[str, Any]
+    sut_uid: str
+    sut_initialization: dict[str, Any]
+    sut_label: Text | None = None
+    groups: dict[str, Count] = Field(default_factory=dict)
+    dependency_versions: dict[str, str] = Field(default_factory=dict)
+    dataset: DatasetReference | None = None
+    annotators: dict[str, JsonObject] = Field(default_factory=dict)
+    judges: dict[str, dict[str, JsonObject]] | None = None
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+    ranges: dict[str, RecordedRange] | None = None
+    directions: dict[str, Direction] | None = None
+
+
+_ORDER = (
+    "schema_version", "run_id", "invocation_id", "run_timestamp", "test_uid", "test_initialization", "sut_uid",
+    "sut_initialization", "sut_label", "groups", "dependency_versions", "repeats", "reduction", "sample", "prompts",
+    "distinct_prompts", "dataset", "hyperparameters", "identifier", "annotators", "judges", "sut_options", "cluster",
+    "plugins", "ranges", "directions",
+)  # fmt: skip
+"""The first fields of a record in JSON; the others follow as they are declared."""
+
+
+class TestRecord(RunIdentity):
     """One test on one SUT: everything about the run. Its items are read from the journal on demand.
 
     Args:
@@ -114,29 +141,16 @@ class TestRecord(Frozen):
     run_id: str
     invocation_id: str
     run_timestamp: str
-    test_uid: str
-    test_initialization: dict[str, Any]
-    sut_uid: str
-    sut_initialization: dict[str, Any]
-    sut_label: Text | None = None
-    groups: dict[str, Count] = Field(default_factory=dict)
-    dependency_versions: dict[str, str] = Field(default_factory=dict)
     repeats: Count = 1
     reduction: str | None = None
     sample: Sample | None = None
     prompts: Count | None = None
     distinct_prompts: Count | None = None
-    dataset: DatasetReference | None = None
     hyperparameters: JsonObject = Field(default_factory=dict)
     identifier: Text | None = None
-    annotators: dict[str, JsonObject] = Field(default_factory=dict)
-    judges: dict[str, dict[str, JsonObject]] | None = None
     sut_options: JsonObject = Field(default_factory=dict)
     cluster: Text | None = None
     plugins: dict[str, str | None] = Field(default_factory=dict)
-    ranges: dict[str, RecordedRange] | None = None
-    directions: dict[str, Direction] | None = None
-    thresholds: dict[str, Threshold] = Field(default_factory=dict)
     cancelled: bool = False
     counts: Counts = Counts()
     result: Result = Field(default_factory=Results)
@@ -256,6 +270,11 @@ class TestRecord(Frozen):
         return isinstance(other, TestRecord) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # like any value with dicts inside
+
+    @model_serializer(mode="wrap")
+    def _in_order_of_files(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        return {name: fields.pop(name) for name in _ORDER if name in fields} | fields
 
     @model_validator(mode="after")
     def _why_results_are_missing(self) -> Self:

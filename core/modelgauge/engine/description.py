@@ -8,8 +8,8 @@ from pydantic import AfterValidator, ConfigDict, Field
 from modelgauge.config.run_options import OPTIONS, Group, RunOptions, options_of
 from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
-from modelgauge.data.records import DatasetReference, TestRecord
-from modelgauge.data.results import Direction, RecordedRange, Threshold, recorded_ranges
+from modelgauge.data.records import RunIdentity
+from modelgauge.data.results import recorded_ranges
 from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.work import Work
 from modelgauge.interfaces.test import PromptResponseTest
@@ -61,23 +61,11 @@ def _run_options(recorded: Mapping[str, Any]) -> RunOptions:
     return RunOptions(**{**recorded, "sut_options": SUTOptions.load(recorded["sut_options"])})
 
 
-class WorkDescription(Frozen):
+class WorkDescription(RunIdentity):
     """Which test on which respondent, with which options: names, and how the objects were made.
 
     Args:
-        test_uid: of the test.
-        test_initialization: how it was made.
-        sut_uid: of the respondent.
-        sut_initialization: how it was made.
-        sut_label: what tables call the respondent; None for its uid.
-        groups: the groups of tests that were measured together: how many members each has, by name.
-        dependency_versions: content hashes of the test's data.
-        dataset: the data set that the items are of.
-        annotators: how they were made, by the test's names.
-        judges: how the SUTs that an annotator asks were made, by its names; None if an older version wrote it.
-        thresholds: of the test.
-        ranges: of measurements, as the test declares them; None if an older version wrote it.
-        directions: of measurements, as far as they are known; None if an older version wrote it.
+        dependency_versions: content hashes of the test's data. No manifest lacks them.
         own_methods: those of `choose_annotators` and `aggregate_measurements` that the test defines itself; None where
             an older version wrote it.
         options: of the run, as `RunOptions.recorded` gives them.
@@ -86,19 +74,7 @@ class WorkDescription(Frozen):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    test_uid: str
-    test_initialization: dict[str, Any]
-    sut_uid: str
-    sut_initialization: dict[str, Any]
-    sut_label: str | None = None
-    groups: dict[str, int] = Field(default_factory=dict)
     dependency_versions: dict[str, str]
-    dataset: DatasetReference | None = None
-    annotators: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    judges: dict[str, dict[str, dict[str, Any]]] | None = None
-    thresholds: dict[str, Threshold] = Field(default_factory=dict)
-    ranges: dict[str, RecordedRange] | None = None
-    directions: dict[str, Direction] | None = None
     own_methods: Annotated[tuple[str, ...] | None, Field(strict=False)] = None
     options: Annotated[dict[str, Any], AfterValidator(_checked_options)]
     inputs: Inputs = Inputs()
@@ -131,9 +107,8 @@ class WorkDescription(Frozen):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The fields that a record of the work has too."""
-        shared = TestRecord.model_fields.keys() & WorkDescription.model_fields.keys()
-        return {name: getattr(self, name) for name in shared}
+        """Return the fields of the identity, which a record of the work has too."""
+        return {name: getattr(self, name) for name in RunIdentity.model_fields}
 
     def run_options(self) -> RunOptions:
         """The options as a run takes them."""

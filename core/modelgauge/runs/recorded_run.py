@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from modelgauge.data.item_records import ItemRecord
-from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
+from modelgauge.data.records import SCHEMA_VERSION, RunIdentity, TestRecord, record_from_json
 from modelgauge.data.results import GIVEN, RunFailure
 from modelgauge.data.thresholds import failing
 from modelgauge.engine.bookkeeping.tally import Tally
@@ -126,26 +126,7 @@ def higher_cap(records: Iterable[TestRecord]) -> str:
 State = Literal["finished", "interrupted", "stopped", "running", "killed"]
 
 # What a manifest may say: of a result, whatever it says, there is none.
-_KNOWN = (
-    "schema_version",
-    "run_id",
-    "invocation_id",
-    "run_timestamp",
-    "test_uid",
-    "test_initialization",
-    "sut_uid",
-    "sut_initialization",
-    "sut_label",
-    "groups",
-    "dependency_versions",
-    "dataset",
-    "annotators",
-    "judges",
-    "thresholds",
-    "ranges",
-    "directions",
-    "plugins",
-)
+_KNOWN = ("schema_version", "run_id", "invocation_id", "run_timestamp", *RunIdentity.model_fields, "plugins")
 _OF_OPTIONS = ("identifier", "hyperparameters", "repeats", "cluster", "sut_options")
 
 

@@ -209,9 +209,16 @@ def test_counts_that_are_not_those_of_the_items(run):
     ]
 
 
-def test_a_record_of_another_run(run):
-    edit_json(run.path / "run.json", lambda manifest: manifest.update(sut_uid="another"))
-    assert found(run) == ["record.json and run.json differ in sut_uid"]
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sut_uid", "another"), ("invocation_id", "another"), ("directions", {"accuracy": "lower"})],
+)
+def test_a_record_of_another_run(run, name, value):
+    edit_json(run.path / "record.json", lambda record: record.update(directions={"accuracy": "higher"}))
+    edit_json(run.path / "run.json", lambda manifest: manifest.update(directions={"accuracy": "higher"}))
+    assert found(run) == []
+    edit_json(run.path / "run.json", lambda manifest: manifest.update({name: value}))
+    assert found(run) == [f"record.json and run.json differ in {name}"]
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ import subprocess
 import pytest
 
 from modelgauge import PromptResponseTest, SUTOptions, TestItem
+from modelgauge.data.records import RunIdentity
 from modelgauge.data.results import Threshold
 from modelgauge.data.test_cases import Golden
 from modelgauge.datasets.dataset_test import DatasetTest
+from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import DefinitionError
 from modelgauge.metrics import ExactMatchMetric, HallucinationMetric
@@ -46,6 +48,14 @@ def test_directions_are_those_declared_and_those_of_thresholds(record):
 
 def test_the_options_that_results_depend_on_are_said(record):
     assert (record.cluster, record.sut_options, record.plugins) == ("book", {"temperature": 0.0}, {})
+
+
+def test_record_and_manifest_have_one_identity(record):
+    described = WorkDescription.load(RunFolder(record.folder).read_manifest())
+    facts = {name: getattr(record, name) for name in RunIdentity.model_fields}
+    declared = {"errors": (0, None), "words": (0, 9)}
+    assert described.identity() == {**facts, "ranges": declared}  # the record has those of all measurements
+    assert RunIdentity.model_fields.keys() - described.model_dump().keys() == set()
 
 
 def test_metrics_have_ranges_and_directions_of_their_own(make_sut, run):
