@@ -229,7 +229,7 @@ class TableBlock:
         apart: the places of rows that are not like those above, such as their means.
         note: the text below it.
         label: its name for screen readers.
-        kind: the name of its style on pages.
+        kind: its classes on pages.
     """
 
     columns: Sequence[TableColumn]
@@ -238,7 +238,7 @@ class TableBlock:
     apart: Collection[int] = ()
     note: str = ""
     label: str = ""
-    kind: Literal["", "own", "all", "forest", "matrix", "board"] = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from modelgauge.documents.document import (
     Histogram,
     Inline,
     Interval,
+    Look,
     OverTime,
     Quotes,
     Reliability,
@@ -32,6 +33,9 @@ from modelgauge.documents.document import (
 )
 from modelgauge.documents.plots import over_time, reliability, steps
 from modelgauge.wording.visible import visible
+
+_LOOKS: dict[Look, str] = {"dim": "note", "alarm": "missed"}
+"""The classes of sentences."""
 
 
 def as_html(document: Iterable[Block], redact: Callable[[str], str] = str) -> Markup:
@@ -116,7 +120,8 @@ class _Html:
         return Markup("<header>\n<h1>{}</h1>\n{}</header>\n").format(text, beside)
 
     def _sentences(self, block: Sentences) -> Markup:
-        start = Markup('<p class="note">') if block.look == "dim" else Markup("<p>")
+        look = _LOOKS.get(block.look)
+        start = Markup('<p class="{}">').format(look) if look else Markup("<p>")
         title = Markup("<h2>{}</h2>\n").format(self.shown(block.title)) if block.title else Markup()
         return title + Markup("").join(start + self.inline(text) + Markup("</p>\n") for text in block.texts)
 
@@ -192,7 +197,7 @@ class _HtmlTable:
 
     def html(self) -> Markup:
         table = self._table
-        look = Markup(' class="results {}"').format(table.kind) if table.kind else ""
+        look = Markup(' class="{}"').format(table.kind) if table.kind else ""
         scroll = Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">\n')
         rows = Markup("").join(map(self._row, range(len(table.columns[0].cells))))
         return Markup("{}<table{}>\n{}{}<tbody>\n{}{}</tbody>\n</table>\n</div>\n{}").format(
@@ -249,8 +254,8 @@ class _HtmlTable:
         look = Markup(' class="{}"').format(" ".join(filter(None, looks))) if any(looks) else ""
         if place == self._naming and words:
             return Markup('<th scope="row"{}>{}</th>').format(look, text)
-        # On narrow screens the cells of a forest stand below each other, each with its head.
-        is_stacked = self._table.kind == "forest" and column.kind == "number"
+        # On narrow screens the cells of such tables stand below each other, each with its head.
+        is_stacked = column.kind == "number" and not {"forest", "cards"}.isdisjoint(self._table.kind.split())
         head = Markup(' data-head="{}"').format(self._page.shown(column.head)) if is_stacked else ""
         return Markup("<td{}{}>{}</td>").format(look, head, text)
 

@@ -8,7 +8,8 @@ from modelgauge.wording.figures import dollars
 from modelgauge.wording.phrases import counted, one_line
 
 _MOST_OF_A_REASON = 500
-_NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."
+BESIDE = "Questions that judges ask, and attempts after failures, come on top."
+"""What the sum of plans leaves out."""
 
 
 def plans_document(plans: Sequence[Plan]) -> Iterator[Block]:
@@ -17,34 +18,42 @@ def plans_document(plans: Sequence[Plan]) -> Iterator[Block]:
     Args:
         plans: at least one.
     """
-    yield _table(plans)
-    yield Sentences([sum_of_plans(plans), *_failing(plans), _NOTE])
+    yield plans_table(plans)
+    yield Sentences([sum_of_plans(plans), *failing_in_words(plans), f"Nothing was sent. {BESIDE}"])
 
 
-def _table(plans: Sequence[Plan]) -> TableBlock:
+def plans_table(plans: Sequence[Plan], *, has_tokens: bool = False) -> TableBlock:
+    """Return a row for each pair.
+
+    Args:
+        plans: at least one.
+        has_tokens: whether it has the tokens of the prompts that are sent.
+    """
     sut, annotators = [plan.sut_calls for plan in plans], [plan.annotator_calls for plan in plans]
     numbers = [
-        TableColumn("items", [f"{plan.items:,}" for plan in plans], right=True),
-        TableColumn("SUT calls", [f"{calls.paid:,}" for calls in sut], right=True),
-        TableColumn("cached", [f"{calls.cached:,}" for calls in sut], right=True),
+        ("items", [f"{plan.items:,}" for plan in plans]),
+        ("SUT calls", [f"{calls.paid:,}" for calls in sut]),
+        ("cached", [f"{calls.cached:,}" for calls in sut]),
     ]
     if any(calls.paid or calls.cached for calls in annotators):
-        numbers.append(
-            TableColumn("annotator calls", [f"{calls.paid:,}" for calls in annotators], right=True)
-        )
-        numbers.append(TableColumn("cached", [f"{calls.cached:,}" for calls in annotators], right=True))
+        numbers.append(("annotator calls", [f"{calls.paid:,}" for calls in annotators]))
+        numbers.append(("cached", [f"{calls.cached:,}" for calls in annotators]))
+    if has_tokens:
+        numbers.append(("tokens of prompts", [f"{plan.prompt_tokens:,}" for plan in plans]))
     if any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans):
-        numbers.append(TableColumn("cost", [dollars(plan.cost_usd) for plan in plans], right=True))
+        numbers.append(("cost", [dollars(plan.cost_usd) for plan in plans]))
     return TableBlock(
         [
-            TableColumn("Test", [plan.test_uid for plan in plans], fold=8),
-            TableColumn("SUT", [plan.sut_label or plan.sut_uid for plan in plans], fold=8),
-            *numbers,
-        ]
+            TableColumn("Test", [plan.test_uid for plan in plans], fold=8, kind="name"),
+            TableColumn("SUT", [plan.sut_label or plan.sut_uid for plan in plans], fold=8, kind="name"),
+            *(TableColumn(head, cells, right=True, kind="number") for head, cells in numbers),
+        ],
+        label="What each pair takes",
+        kind="rows",
     )
 
 
-def _failing(plans: Sequence[Plan]) -> Iterator[str]:
+def failing_in_words(plans: Sequence[Plan]) -> Iterator[str]:
     """Name the items that will fail, and why."""
     for plan in plans:
         if plan.failing:

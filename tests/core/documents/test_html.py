@@ -69,7 +69,7 @@ def _document(said):
         legend=[("untold", "cannot tell")],
         note=said,
         label=said,
-        kind="forest",
+        kind="results forest",
     )
     charts: list = [
         (said, Histogram([1.0, 2.0])),

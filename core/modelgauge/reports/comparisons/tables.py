@@ -114,7 +114,7 @@ def _table(found: _Lines, all_names: Collection[tuple[str, str, str]], labels: S
         [*names, drawn, *_numbers(lines, found.unit)],
         caption=_about(found, of),
         legend=legend,
-        kind="forest",
+        kind="results forest",
         apart=[place for place, line in enumerate(lines) if line.is_mean],
     )
 

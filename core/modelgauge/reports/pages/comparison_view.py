@@ -165,7 +165,7 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
         caption=f"The result of each run with its 95 % interval; the drawing shows {drawn}. Bold: the best, if it can "
         f"be told apart from the next.{below}",
         label="Results of each system",
-        kind="matrix",
+        kind="results matrix",
     )
 
 
@@ -213,7 +213,7 @@ def _leaderboards(boards: Sequence[LeaderboardTable]) -> Iterator[Block]:
         overlap = any(len(group) > 1 for group in board.groups)
         letters = " Systems that share a letter cannot be told apart." if overlap else ""
         caption = f"{leaderboard_items(board)}.{letters}"
-        yield replace(leaderboard_table(board), caption=caption, label=f"Leaderboard {place}", kind="board")
+        yield replace(leaderboard_table(board), caption=caption, label=f"Leaderboard {place}", kind="results")
 
 
 # --- items ------------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def overview_table(runs: Sequence[RecordedRun], suts: Sequence[str]) -> TableBlo
             TableColumn("Result", results),
         ],
         label="All runs",
-        kind="all",
+        kind="results all",
     )
 
 
@@ -254,7 +254,7 @@ def _results_table(items: str, run: RecordedRun, table: ItemTable) -> TableBlock
         TableColumn("n", ["" if value is None else f"{value.n:,}" for value in estimates], kind="number"),
         *(column for column in missing if not column.is_empty),
     ]
-    return TableBlock(columns, label="Results", kind="own")
+    return TableBlock(columns, label="Results", kind="results own")
 
 
 def _name(record: TestRecord, name: str, items: str, table: ItemTable) -> Text:

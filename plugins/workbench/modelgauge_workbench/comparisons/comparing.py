@@ -18,6 +18,7 @@ from modelgauge.comparison.pairing.comparability import test_name
 from modelgauge.comparison.pairing.paired_runs import paired_systems
 from modelgauge.comparison.pairing.systems import MeasuredSystem
 from modelgauge.comparison.result import Comparison
+from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.item_texts import as_text
@@ -50,8 +51,7 @@ class Compared:
         html: the answer, and what is behind it.
         why_not: why the runs are not compared; empty if they are.
         refused: the kinds of things in which they differ, and which can be allowed: what each is called.
-        settings: what was set differently: a name, and the value of each run.
-        labels: of the runs, as the settings list them.
+        settings: what was set differently, by run; None if nothing was.
     """
 
     key: str
@@ -59,8 +59,7 @@ class Compared:
     html: str
     why_not: str
     refused: dict[str, str]
-    settings: list[tuple[str, list[str]]]
-    labels: list[str]
+    settings: TableBlock | None
 
 
 class Comparisons:
@@ -127,8 +126,7 @@ class Comparisons:
                 keep(name, content)
         page = main_part(runs, keep, comparison=comparison, redact=self._redact)
         html = environment().get_template("main.html.j2").render(page, not_compared="", redact=self._redact)
-        labels, settings = _settings(runs)
-        return Compared(key, page["title"], html, why_not, refused, settings, labels)
+        return Compared(key, page["title"], html, why_not, refused, _settings(runs))
 
 
 def _named(kind: str, problem: str) -> str:
@@ -161,7 +159,7 @@ def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:
     return compare_pairs(paired_systems(systems, options), options)
 
 
-def _settings(runs: Sequence[RecordedRun]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def _settings(runs: Sequence[RecordedRun]) -> TableBlock | None:
     """What the runs were set to, where they differ: hyperparameters, options of calls, arguments of SUTs."""
     said = []
     for run in runs:
@@ -169,12 +167,15 @@ def _settings(runs: Sequence[RecordedRun]) -> tuple[list[str], list[tuple[str, l
         arguments: dict[str, Any] = dict(record.sut_initialization.get("arguments", {}))
         asked = {name: value for name, value in record.sut_options.items() if value is not None}
         said.append({**arguments, **asked, **record.hyperparameters})
-    names = dict.fromkeys(name for fields in said for name in fields)
-    rows = [
-        (name, [as_text(fields[name]) if fields.get(name) is not None else "" for fields in said])
-        for name in names
+    texts = [{name: as_text(value) for name, value in fields.items() if value is not None} for fields in said]
+    every = dict.fromkeys(name for fields in said for name in fields)
+    names = [name for name in every if len({fields.get(name, "") for fields in texts}) > 1]
+    columns = [
+        TableColumn(
+            f"{run.record.sut_name} {run.record.run_id}",
+            [Text(fields.get(name, ""), look="wrap") for name in names],
+        )
+        for run, fields in zip(runs, texts, strict=True)
     ]
-    return (
-        [f"{run.record.sut_name} {run.record.run_id}" for run in runs],
-        [(name, values) for name, values in rows if len({*values}) > 1],
-    )
+    settings = TableBlock([TableColumn("Setting", names), *columns], label="Table of settings", kind="rows")
+    return settings if names else None

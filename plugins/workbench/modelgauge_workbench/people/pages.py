@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from modelgauge.data.item_records import ItemRecord
+from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.rerun.again import rescore
@@ -72,7 +73,17 @@ def _queue_page(
         guidelines=kept[-1],
         mine=mine,
         measured=measured,
+        progress=[_progress(request, queue)],
     )
+
+
+def _progress(request: Request, queue: Queue) -> TableBlock:
+    """How many answers each rater has seen; names lead to the next answer."""
+    can_rate, of = not workbench_of(request).read_only, len(queue.answers)
+    raters = [Text(rater, queue.address("rate", rater=rater) if can_rate else "") for rater in queue.progress]
+    seen = [f"{number} of {of}" for number in queue.progress.values()]
+    columns = [TableColumn("Rater", raters, kind="name"), TableColumn("Seen", seen, kind="number")]
+    return TableBlock(columns, label="Progress of the raters", kind="rows narrow")
 
 
 # --- rating ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What came out of ratings: how far people agree with each other, and judges with them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -12,24 +12,33 @@ from starlette.responses import Response
 from modelgauge.comparison.judges.agreements import Agreement, LabelledAnswer, agreement_of_people
 from modelgauge.comparison.judges.calibration import (
     GOOD,
-    CalibratedSUT,
     Calibration,
     calibrate_judge,
     labels_like,
 )
 from modelgauge.data.thresholds import PASSED
+from modelgauge.documents.document import Block, Heading, Sentences
 from modelgauge.documents.plots import reliability
 from modelgauge.errors import ModelGaugeError
-from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
+from modelgauge.reports.comparisons.calibration import (
+    agreement_table,
+    calibration_notes,
+    confusion_table,
+    score_table,
+    sut_labels,
+)
 from modelgauge.reports.pages.run_parts import bins_of
 from modelgauge.runs.ratings import HIGHEST, LOWEST
-from modelgauge.wording.figures import between, figure
-from modelgauge.wording.phrases import counted
+from modelgauge.wording.figures import between
 from modelgauge_workbench.people.queue import Queue
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
 _MOST_SHOWN = 20
+_COEFFICIENTS = (
+    "“Same label” is a share. Of the coefficients, 1 is perfect agreement and 0 is what chance gives. Intervals are by "
+    "the bootstrap over answers. Skipped answers have no label."
+)
 
 Scores = dict[str, dict[str, float]]
 """What was measured of each answer of a queue, by its key."""
@@ -54,7 +63,7 @@ def show_agreement(request: Request, queue: Queue) -> Response:
         raters=[_rater_row(rater, queue) for rater in raters],
         several=len(suts) > 1,
         verdict=_verdict(agreements[0], f"{len(raters)} people") if agreements else "",
-        agreements=[_group(agreement) for agreement in agreements],
+        agreement=[*_agreement(agreements, {sut: sut for sut in suts})] if agreements else [],
         disputed=[
             (queue.answer(key), sorted(answer.people.items()))
             for key, answer in spread[:_MOST_SHOWN]
@@ -95,10 +104,9 @@ def show_calibration(request: Request, queue: Queue) -> Response:
         found=found,
         problem=problem,
         chart=chart,
-        several=len(queue.runs) > 1,
         verdict=_verdict(found.agreements[0], f"{wanted} and people") if found else "",
-        agreements=[_group(agreement) for agreement in (found.agreements if found else ())],
-        scores=[_scored(sut) for sut in (found.suts if found else ())],
+        calibration=[*_calibrated(found)] if found else [],
+        notes=[Sentences([*calibration_notes(found, sut_labels(found))], look="dim")] if found else [],
     )
 
 
@@ -142,19 +150,10 @@ def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
     }
 
 
-def _group(found: Agreement) -> dict[str, Any]:
-    """What the table shows of an agreement: whose it is, and each coefficient with value, interval and n."""
-    rows = [
-        (
-            COEFFICIENTS[coefficient.name],
-            "cannot be told" if coefficient.value is None else f"{coefficient.value:.2f}",
-            between(coefficient.interval, 0.1),
-            f"{found.n:,}",
-        )
-        for coefficient in found.coefficients
-    ]
-    whose = f"{found.between}, {found.sut}" if found.sut else found.between
-    return {"name": whose, "rows": rows or [("no answer in common", "", "", "0")], "notes": []}
+def _agreement(agreements: Sequence[Agreement], labels: Mapping[str, str]) -> Iterator[Block]:
+    yield Heading("Agreement", level=2)
+    yield agreement_table(agreements, labels)
+    yield Sentences([_COEFFICIENTS], look="dim")
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
@@ -199,19 +198,12 @@ def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup 
     return reliability(bins_of(pairs), f"a mean rating of {good} or better")
 
 
-def _scored(sut: CalibratedSUT) -> dict[str, Any]:
-    """What the table shows of a SUT: the scores that the judge gave, that people gave, and that are corrected."""
-    rows, notes = [], []
-    for estimate in sut.scores:
-        spread = estimate.stderr or 0.05
-        if estimate.value is None:
-            notes.append(f"{METHODS[estimate.method]}: {estimate.why_not}")
-        else:
-            value = figure(estimate.value, spread)
-            rows.append(
-                (METHODS[estimate.method], value, between(estimate.interval, spread), f"{estimate.n:,}")
-            )
-        if estimate.bounds:
-            missing = f"with its {counted(sut.n_without_label, 'missing label')}"
-            notes.append(f"{METHODS[estimate.method]}, {missing}: {between(estimate.bounds, spread)}")
-    return {"name": sut.sut, "rows": rows, "notes": notes}
+def _calibrated(found: Calibration) -> Iterator[Block]:
+    """How far judge and people agree, and the scores that the judge gave, that people gave, and that are corrected."""
+    labels = sut_labels(found)
+    yield from _agreement(found.agreements, labels)
+    for agreement in found.agreements:
+        if agreement.confusion:
+            yield confusion_table(agreement, labels)
+    yield Heading("What people would have scored", level=2)
+    yield score_table(found, labels)

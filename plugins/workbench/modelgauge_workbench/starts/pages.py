@@ -1,6 +1,6 @@
 """The routes of starting runs: the form with the queue, and a page for each job."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ from starlette.routing import Route
 
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
+from modelgauge.documents.document import Block, Sentences
 from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
-from modelgauge.reports.plans import sum_of_plans
+from modelgauge.reports.plans import BESIDE, failing_in_words, plans_table, sum_of_plans
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page
@@ -164,15 +165,26 @@ def show_job(request: Request) -> Response:
         waits=workbench.queue.waits(job),
         is_estimating=is_estimating,
         is_live=is_estimating or state in ("running", "queued"),
-        plans=plans,
-        sum=sum_of_plans(plans) if plans else "",
-        left_out=found.get("left_out", []),
+        estimate=[*_estimate(plans, found.get("left_out", []))] if plans else [],
         estimate_problem=found.get("problem", ""),
         runs=[_run(RunFolder(folder / RUNS / run_id)) for run_id in sorted(job.run_ids())],
         log=job.log_end(),
         run_file=None if run is not None else job.run_file.read_text(encoding="utf-8"),
         resumes=run is not None,
     )
+
+
+def _estimate(plans: Sequence[Plan], left_out: Sequence[dict[str, Any]]) -> Iterator[Block]:
+    """What each pair takes, and what is left out or will fail."""
+    yield Sentences([f"{sum_of_plans(plans)} {BESIDE}"])
+    yield plans_table(plans, has_tokens=True)
+    yield Sentences(
+        [
+            f"Left out: {pair['test_uid']} on {pair['sut_label'] or pair['sut_uid']}. {pair['reason']}"
+            for pair in left_out
+        ]
+    )
+    yield Sentences([*failing_in_words(plans)], look="alarm")
 
 
 def _run(folder: RunFolder) -> dict[str, str]:
