@@ -22,8 +22,8 @@ from modelgauge.data.results import (
     Sample,
     Spent,
     Threshold,
+    notebook_results,
     plain_result,
-    results_table,
 )
 from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
 from modelgauge.data.thresholds import known_directions
@@ -263,7 +263,7 @@ class TestRecord(RunIdentity):
         why = self.failure and f"It stopped early: {self.failure.error_type}: {self.failure.message}"
         notes = [f"{self._scored()}.", *([why] if why else []), f"Run {self.run_id}"]
         title = Heading(f"{self.test_uid} on {self.sut_name}")
-        return as_notebook([title, results_table(self.result), Sentences(notes)])
+        return as_notebook([title, *notebook_results(self.result), Sentences(notes)])
 
     def __eq__(self, other: object) -> bool:
         """Equal content; where the items are read from does not matter."""

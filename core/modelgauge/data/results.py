@@ -5,7 +5,7 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
@@ -161,21 +161,31 @@ class Results(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""
-        return as_notebook([Heading("Results"), results_table(self)])
+        return as_notebook([Heading("Results"), *notebook_results(self)])
 
 
-def results_table(result: Mapping[str, Any]) -> TableBlock:
-    """Return a row for each result, and for the first of each group."""
-    rows = [*listed(result, _MOST_OF_A_GROUP)]
-    numbers = [f"{value.n:,}" if isinstance(value, Estimate) else "" for _, value in rows]
-    return TableBlock(
-        [
-            TableColumn("Result", [name for name, _ in rows]),
-            TableColumn("value ± std err", [value_text(value) for _, value in rows]),
-            TableColumn("95 % interval", [interval_text(value) for _, value in rows]),
-            TableColumn("n", numbers),
-        ]
-    )
+def notebook_results(result: Mapping[str, Any]) -> list[TableBlock]:
+    """Return what notebooks show of results; nothing for none."""
+    return [results_table(listed(result, _MOST_OF_A_GROUP))] if result else []
+
+
+def results_table(rows: Iterable[tuple[str, Any]]) -> TableBlock:
+    """Return a table of results.
+
+    Args:
+        rows: at least one: names with values, as `listed` has them.
+    """
+    names, values = zip(*rows, strict=True)
+    numbers = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
+    has_estimates = any(numbers)
+    columns = [
+        TableColumn("Result", names, fold=12),
+        TableColumn("value ± std err" if has_estimates else "value", [*map(value_text, values)]),
+    ]
+    if has_estimates:
+        columns.append(TableColumn("95 % interval", [*map(interval_text, values)]))
+        columns.append(TableColumn("n", numbers, right=True))
+    return TableBlock(columns)
 
 
 def revived_result(result: Mapping[str, Any]) -> Results:

@@ -27,7 +27,7 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], *, zero: bool = False) -> "Axis":
-        """The axis that holds all values, with round ends.
+        """Return the axis that holds all values, with round ends.
 
         Args:
             values: finite numbers.
@@ -41,7 +41,7 @@ class Axis:
         return cls(math.floor(low / step) * step, math.ceil(high / step) * step, step=step)
 
     def sized(self, width: int) -> "Axis":
-        """The axis with another width.
+        """Return the axis with another width.
 
         Args:
             width: pixels.
@@ -49,11 +49,11 @@ class Axis:
         return replace(self, width=width)
 
     def at(self, value: float) -> float:
-        """The horizontal place of a value, in pixels."""
+        """Return the horizontal place of a value, in pixels."""
         return MARGIN + self.share(value) * (self.width - 2 * MARGIN)
 
     def share(self, value: float) -> float:
-        """The place of a value as a share of the axis, from 0 to 1; values beyond its ends are at them."""
+        """Return the place of a value as a share of the axis, from 0 to 1; values beyond its ends are at them."""
         return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
 
     @property
@@ -64,7 +64,7 @@ class Axis:
 
 
 def _step(span: float) -> float:
-    """The round distance of ticks: 1, 2 or 5 times a power of ten."""
+    """Return the round distance of ticks: 1, 2 or 5 times a power of ten."""
     raw = span / _MOST_TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     return power * next(factor for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999999)

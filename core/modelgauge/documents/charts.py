@@ -25,7 +25,7 @@ def interval_bar(
     label: str = "",
     look: str = "",
 ) -> Markup:
-    """A value with its interval on an axis.
+    """Draw a value with its interval on an axis.
 
     Args:
         axis: of the table.
@@ -48,7 +48,7 @@ def interval_bar(
 
 
 def _dot(look: str, x: float, y: float) -> Markup:
-    """A circle; what was not tested is a square on its tip."""
+    """Draw a circle; for what was not tested, a square on its tip."""
     if look == "untested":
         tip = Markup('<path class="dot untested" d="M{:.1f} {:.1f}l4 4 -4 4 -4 -4z"/>')
         return tip.format(x, y - 4)
@@ -56,7 +56,7 @@ def _dot(look: str, x: float, y: float) -> Markup:
 
 
 def dot_sample(look: str) -> Markup:
-    """A dot as it stands in charts, for their legend.
+    """Draw a dot as in charts, for their legend.
 
     Args:
         look: "told", "untold" or "untested".
@@ -104,7 +104,7 @@ def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, heig
 
 
 def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    """A straight line.
+    """Draw a straight line.
 
     Args:
         name: its class.
@@ -120,7 +120,7 @@ def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
 def svg(
     name: str, label: str, width: int, height: int, parts: Sequence[Markup], *, role: str = "img"
 ) -> Markup:
-    """A chart of its parts.
+    """Join the parts of a chart.
 
     Args:
         name: its class.

@@ -47,11 +47,11 @@ class TextColumn:
             self.width = min(self.natural, max(fold, cells(name), word))
 
     def lines(self, at: int) -> list[str]:
-        """A text in the column's width."""
+        """Return a text in lines of the column's width."""
         return folded(self.texts[at], self.width) if self.folds else [self.texts[at]]
 
     def padded(self, part: str) -> str:
-        """A line of a text, or the head, with the white space that fills the column."""
+        """Pad a line of a text, or the head, to the width of the column."""
         space = " " * (self.width - cells(part))
         return f"{space}{part}" if self._right else f"{part}{space}"
 
@@ -59,7 +59,7 @@ class TextColumn:
 def aligned(
     columns: Sequence[TextColumn], *, has_head: bool = True, width: int | None = None, rule: str = ""
 ) -> list[str]:
-    """Lines of aligned columns, of which none is ever cut; no lines for no rows.
+    """Return the lines of aligned columns, of which none is ever cut; no lines for no rows.
 
     Columns of text are folded where there is no room. A column without room even then goes below its row, with its
     name; columns on the right go first.
@@ -87,7 +87,7 @@ def aligned(
 
 
 def _side_by_side(every: Sequence[TextColumn], room: int, gap: str) -> list[TextColumn]:
-    """The columns that have room, as wide as they need; where room is short, those that need most give most."""
+    """Return the columns that have room, as wide as they need; where room is short, those that need most give most."""
     kept = [every[0]]
     spare = room - every[0].width
     for column in every[1:]:
@@ -103,7 +103,7 @@ def _side_by_side(every: Sequence[TextColumn], room: int, gap: str) -> list[Text
 
 
 def _stacked(below: Iterable[TextColumn], at: int, room: int) -> Iterator[str]:
-    """The cells of a row that have no room in it, with the names of their columns."""
+    """Return the cells of a row that have no room in it, with the names of their columns."""
     line = ""
     for column in below:
         cell = column.texts[at].strip()
@@ -117,7 +117,7 @@ def _stacked(below: Iterable[TextColumn], at: int, room: int) -> Iterator[str]:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters, indented as it is; words stay whole where they can."""
+    """Fold a text into lines of at most `width` characters, indented as it is. Words stay whole where they can."""
     indent = " " * (len(text) - len(text.lstrip(" ")))
     room = max(1, width - len(indent))
     lines = [""]

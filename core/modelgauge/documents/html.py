@@ -58,11 +58,11 @@ class _Html:
         return Markup("").join(self._block(block) for block in document)
 
     def plain(self, text: str) -> str:
-        """A text without secrets, with invisible characters made visible; `format` of `Markup` escapes it."""
+        """Return a text without secrets, with invisible characters made visible; `format` of `Markup` escapes it."""
         return visible(self._redact(text))
 
     def shown(self, text: str) -> Markup:
-        """A text as it is part of the page."""
+        """Return a text as it is part of the page."""
         return escape(self.plain(text))
 
     def _block(self, block: Block) -> Markup:  # noqa: PLR0911  a line for each kind of block
@@ -93,7 +93,7 @@ class _Html:
     # --- texts ----------------------------------------------------------------------------------
 
     def inline(self, text: Inline, breaks_names: bool = False) -> Markup:
-        """A text with its links; on request, names may be broken into lines behind each `_`."""
+        """Return a text with its links; on request, names may be broken into lines behind each `_`."""
         parts = text if isinstance(text, tuple) else (text,)
         return Markup("").join(
             self._part(Text(part) if isinstance(part, str) else part, breaks_names) for part in parts
@@ -126,7 +126,7 @@ class _Html:
         return title + Markup("").join(start + self.inline(text) + Markup("</p>\n") for text in block.texts)
 
     def _facts(self, block: FactList) -> Markup:
-        """Facts; those without a label are further lines of the fact before them."""
+        """Render facts; those without a label are further lines of the fact before them."""
         lines: list[tuple[Markup, list[Markup]]] = []
         for fact in block.facts:
             if fact.label or not lines:
@@ -273,7 +273,7 @@ class _HtmlTable:
         return beside.format(self._page.inline(cell.beside), bar)
 
     def _ruler(self) -> Markup:
-        """The axis, as the last row."""
+        """Return the axis as the last row; nothing without a drawn column."""
         for place, column in enumerate(self._table.columns):
             if column.axis is not None:
                 span = Markup(' colspan="{}"').format(place) if place > 1 else ""

@@ -70,6 +70,6 @@ def _lines(block: Block, redact: Callable[[str], str]) -> Iterator[str]:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """What is special as text; of the number of a list only what stands behind it is."""
+    """Escape a special character; of the number of a list only the sign behind it."""
     before, special = found[0][:-1], found[0][-1]
     return f"&#{ord(special)};" if special in "<>&@" else rf"{before}\{special}"

@@ -54,7 +54,7 @@ def _pieces(document: Iterable[Block]) -> Iterator[str]:
 
 
 def _table(block: TableBlock) -> Iterator[str]:
-    """The pieces of a table; a table without rows is only its texts."""
+    """Yield the pieces of a table; of a table without rows only its texts."""
     yield f"<p>{_shown(block.caption)}</p>" if block.caption else ""
     rows = zip(*(map(words_of, column.cells) for column in block.columns), strict=True)
     if body := "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows):

@@ -38,20 +38,20 @@ class Plot:
     height: int = 190
 
     def across(self, value: float) -> float:
-        """The horizontal place of a value, in pixels."""
+        """Return the horizontal place of a value, in pixels."""
         return _LEFT + self.x.share(value) * (self.width - _LEFT - _RIGHT)
 
     def down(self, value: float) -> float:
-        """The vertical place of a value, in pixels."""
+        """Return the vertical place of a value, in pixels."""
         return self.height - _BELOW - self.y.share(value) * (self.height - _BELOW - _ABOVE)
 
     def dots(self, points: Iterable[tuple[float, float]], radius: float = 2) -> list[Markup]:
-        """Points as dots of a radius in pixels."""
+        """Draw points as dots of a radius in pixels."""
         dot = Markup('<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="{}"/>')
         return [dot.format(self.across(x), self.down(y), radius) for x, y in points]
 
     def path(self, points: Sequence[tuple[float, float]], name: str = "path") -> Markup:
-        """A line through points.
+        """Draw a line through points.
 
         Args:
             points: at least one.
@@ -61,7 +61,7 @@ class Plot:
         return Markup('<polyline class="{}" points="{}"/>').format(name, places)
 
     def drawn(self, name: str, about: str, parts: Iterable[Markup], *, role: str = "img") -> Markup:
-        """The plot with its axes.
+        """Draw the plot with its axes.
 
         Args:
             name: its class.
@@ -89,7 +89,7 @@ class Plot:
 
 
 def over_time(points: Sequence[tuple[float, float]], what: str) -> Markup:
-    """Values over time; where they are many, the medians of equal parts of the time as a line.
+    """Draw values over time; of many values also the medians of equal parts of the time, as a line.
 
     Args:
         points: seconds since the beginning and value of each; at least one.
@@ -110,7 +110,7 @@ def over_time(points: Sequence[tuple[float, float]], what: str) -> Markup:
 
 
 def steps(changes: Sequence[tuple[float, float]], end: float, what: str) -> Markup:
-    """A value that changes by steps.
+    """Draw a value that changes by steps.
 
     Args:
         changes: seconds and the value from then on; at least one.

@@ -63,7 +63,7 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO) -> "Style":
-        """What a stream can show: colours on a terminal unless NO_COLOR is set, 80 columns elsewhere."""
+        """Return the style of a stream: colours on a terminal unless NO_COLOR is set, 80 columns elsewhere."""
         terminal = stream.isatty()
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         known = terminal or os.environ.get("COLUMNS")
@@ -76,7 +76,7 @@ ANY_WIDTH = Style(width=sys.maxsize)
 
 
 def holds_unicode(stream: object) -> bool:
-    """Whether a stream's encoding has more than ASCII."""
+    """Return whether a stream's encoding has more than ASCII."""
     return "utf" in (getattr(stream, "encoding", None) or "").lower()
 
 
@@ -178,7 +178,7 @@ class _Terminal:
             self._add_text(f"  {remark}")
 
     def _written(self, text: str) -> str:
-        """A text without secrets, in characters that the terminal has for ours."""
+        """Return a text without secrets, in characters that the terminal has for ours."""
         text = self._redact(text)
         return text if self.style.symbols else text.translate(_PLAIN)
 
@@ -192,7 +192,7 @@ class _Terminal:
     # --- tables ---------------------------------------------------------------------------------
 
     def column(self, column: TableColumn) -> TextColumn:
-        """The texts of a column; of drawings none."""
+        """Return the texts of a column; of drawings none."""
         texts = [self._on_one_line(words_of(cell)) for cell in column.cells]
         head = visible(self._written(column.head))
         return TextColumn(head, texts, column.fold, right=column.right, is_optional=column.is_optional)
@@ -219,7 +219,7 @@ class _Terminal:
             self.add(part)
 
     def _fit(self, columns: Sequence[TextColumn]) -> bool:
-        """Whether columns have room side by side, with names folded a little."""
+        """Return whether columns have room side by side, with names folded a little."""
         wide = [min(column.natural, _WIDE_NAME) if column.folds else column.natural for column in columns]
         return sum(wide) + _GAP * (len(wide) - 1) <= self.style.width
 

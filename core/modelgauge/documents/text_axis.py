@@ -27,7 +27,7 @@ class TextAxis:
         self._lines = _UNICODE if symbols else _ASCII
 
     def head(self) -> str:
-        """The ends of the axis and its 0, as the head of a column of drawings."""
+        """Return the ends of the axis and its 0, as the head of a column of drawings."""
         low, high = (f"{end:+.6g}" if end else "0" for end in (self._low, self._high))
         line = f"{low}{high:>{max(1 + len(high), self._width - len(low))}}"
         zero = self._at(0)
@@ -35,7 +35,7 @@ class TextAxis:
         return f"{line[:zero]}0{line[zero + 1 :]}" if free else line
 
     def drawn(self, value: float | None, interval: tuple[float, float] | None, mark: str) -> str:
-        """A value with its interval, and where 0 is.
+        """Draw a value with its interval, and a mark at 0.
 
         Args:
             value: None for no value.
@@ -61,7 +61,7 @@ class TextAxis:
 
 
 def _step(span: float) -> float:
-    """The smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into a few parts."""
+    """Return the smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into a few parts."""
     if span <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(span / _MOST_STEPS))

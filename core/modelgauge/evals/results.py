@@ -7,7 +7,7 @@ from typing import Any
 from modelgauge.data.estimates import Score
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import results_table
+from modelgauge.data.results import notebook_results
 from modelgauge.data.spans import Span
 from modelgauge.data.thresholds import has_passed
 from modelgauge.documents.document import Block, Heading, Sentences, TableBlock, TableColumn
@@ -150,8 +150,8 @@ class EvaluationResult:
             note=f"{more:,} more" if more > 0 else "",
         )
         cases: list[Block] = [Heading("Not passed"), failed] if shown else []
-        results = results_table(self.record.result)
-        return as_notebook([Heading(self._summary()), results, Sentences([self.shown_by]), *cases])
+        results = notebook_results(self.record.result)
+        return as_notebook([Heading(self._summary()), *results, Sentences([self.shown_by]), *cases])
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.test_results)

@@ -63,7 +63,7 @@ def failing_in_words(plans: Sequence[Plan]) -> Iterator[str]:
 
 
 def sum_of_plans(plans: Sequence[Plan]) -> str:
-    """What runs would take together, as a sentence."""
+    """Say in a sentence what runs would take together."""
     calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid - plan.unsent for plan in plans)
     tokens = sum(plan.prompt_tokens for plan in plans)
     sent = f", prompts of about {counted(tokens, 'token')}" if tokens else ""

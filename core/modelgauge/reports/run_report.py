@@ -9,9 +9,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.estimates import Estimate, interval_text, value_text
+from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import CallsByKind, Spent, listed
+from modelgauge.data.results import CallsByKind, Spent, listed, results_table
 from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import Block, Fact, FactList, Heading, TableBlock, TableColumn
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
@@ -49,14 +49,9 @@ def run_blocks(run: RecordedRun, shown_by: str = "", most_rows: int | None = Non
 
 def _results_table(record: TestRecord, most_rows: int | None) -> TableBlock:
     names, values = zip(*result_rows(record, most_rows), strict=True)
+    labels = [label_of(record, name) for name in names]
+    columns = [*results_table(zip(labels, values, strict=True)).columns]
     estimates = [value for value in values if isinstance(value, Estimate)]
-    columns = [
-        TableColumn("Result", [label_of(record, name) for name in names], fold=12),
-        TableColumn("value ± std err" if estimates else "value", [*map(value_text, values)]),
-    ]
-    if estimates:
-        columns.append(TableColumn("95 % interval", [*map(interval_text, values)]))
-        columns.append(TableColumn("n", [*map(_number, values)], right=True))
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
     if (estimates and missing) or any(map(has_spread, estimates)):
         columns.append(TableColumn("worst to best", [*map(partial(_bounds, record), names, values)]))
@@ -67,10 +62,6 @@ def _results_table(record: TestRecord, most_rows: int | None) -> TableBlock:
     return TableBlock(columns)
 
 
-def _number(value: Any) -> str:
-    return f"{value.n:,}" if isinstance(value, Estimate) else ""
-
-
 def passed_beside(record: TestRecord, name: str) -> str:
     """Return how many items passed the threshold of a result, or all thresholds; empty if that is unknown."""
     measured = record.measurement_of(name)
@@ -78,7 +69,7 @@ def passed_beside(record: TestRecord, name: str) -> str:
 
 
 def is_prefix(record: TestRecord) -> bool:
-    """Whether a run was stopped before all its items were done."""
+    """Return whether a run was stopped before all its items were done."""
     counts = record.counts
     return record.ended_early and (counts.not_begun != 0 or counts.items > counts.finished)
 
@@ -110,7 +101,7 @@ def shown_results(record: TestRecord) -> Mapping[str, Any]:
 
 
 def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any]]:
-    """The rows of the table of results: names with their values, groups as `Estimate`s below a name without a value.
+    """Return the rows of the table of results: names with values; `Estimate`s of groups follow a name without one.
 
     Args:
         record: of the run.
@@ -153,7 +144,7 @@ def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[Fact]:
 
 
 def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[Fact]:
-    """The path of the run, and the commands that show more of it or continue it."""
+    """Return the path of the run, and the commands that show more of it or continue it."""
     record, to_copy = run.record, partial(Fact, is_whole=True)
     yield to_copy(_RECORD, str(path))
     if RunFolder(path).is_imported():
@@ -174,7 +165,7 @@ def _where(run: RecordedRun, path: Path, shown_by: str) -> Iterator[Fact]:
 
 
 def _keeps_answers(run: RecordedRun) -> bool:
-    """Whether calls of a run have failed, and what was answered is in the cache."""
+    """Return whether calls of a run have failed, and the answers to the others are in the cache."""
     counts, options = run.record.counts, run.folder and run.folder.read_manifest().get("options")
     has_failed = counts.sut_errors > counts.blocked or counts.annotator_errors or counts.failed_repeats
     if not has_failed or not isinstance(options, dict) or options.get("caching") is not True:
@@ -183,7 +174,7 @@ def _keeps_answers(run: RecordedRun) -> bool:
 
 
 def _cuts(record: TestRecord) -> Iterator[str]:
-    """Notes on servers that refused so many calls at once, so that fewer were sent."""
+    """Name servers that refused so many calls at once, so that fewer were sent."""
     for uid, changes in record.concurrency.items():
         cuts = [
             change.limit
@@ -195,14 +186,14 @@ def _cuts(record: TestRecord) -> Iterator[str]:
 
 
 def _prompts(record: TestRecord) -> str:
-    """How many prompts differ; equal prompts share an answer."""
+    """Say how many prompts differ; equal prompts share an answer."""
     items = record.counts.finished
     prompts = "" if record.prompts == items else f", {counted(record.prompts or 0, 'prompt')}"
     return f"{counted(items, 'item')}{prompts}, {counted(record.distinct_prompts or 0, 'distinct prompt')}"
 
 
 def _prefix(record: TestRecord) -> Iterator[str]:
-    """A note that the results of a stopped run are of its first items."""
+    """Return a note that the results of a stopped run are of its first items."""
     if record.result and is_prefix(record):
         estimates = (value for _, value in listed(record.result, None) if isinstance(value, Estimate))
         bounded = " Worst to best does." if all(estimate.bounds for estimate in estimates) else ""
@@ -228,7 +219,7 @@ def _items(run: RecordedRun) -> str:
 
 
 def _not_begun(run: RecordedRun) -> str:
-    """How many items were never taken up, where the run was stopped."""
+    """Say how many items were never taken up, where the run was stopped."""
     number, record = run.record.counts.not_begun, run.record
     if number is None and run.ended and record.ended_early:
         return "; the test's items were not read to their end"
@@ -236,7 +227,7 @@ def _not_begun(run: RecordedRun) -> str:
 
 
 def calls_in_words(records: Sequence[TestRecord]) -> str:
-    """How many calls runs paid, and how many the cache answered, of each kind that was made."""
+    """Say how many calls runs paid, and how many the cache answered, of each kind that was made."""
     calls = sum((record.counts for record in records), CallsByKind())
     kinds = {"SUT": calls.sut_calls, "annotators": calls.annotator_calls, "judges": calls.judge_calls}
     return "; ".join(
@@ -247,7 +238,7 @@ def calls_in_words(records: Sequence[TestRecord]) -> str:
 
 
 def spent_in_words(spent: Spent) -> str:
-    """Tokens and dollars, where a SUT reports them."""
+    """Return tokens and dollars as text, where a SUT reports them."""
     tokens = [counted(spent.tokens, "token")] if spent.tokens else []
     cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
     return ", ".join(tokens + cost)
@@ -265,7 +256,7 @@ def _why_ended_early(run: RecordedRun) -> Iterator[tuple[str, str]]:
 
 
 def _errors(run: RecordedRun, most_rows: int | None) -> Iterator[str]:
-    """Why items failed, each kind in a line."""
+    """Say why items failed, each kind in a line."""
     record, failure = run.record, run.record.failure
     if not (record.counts.failed or record.counts.partial):
         return

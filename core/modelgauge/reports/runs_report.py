@@ -56,7 +56,7 @@ def runs_document(
 
 
 def headline(record: TestRecord) -> str:
-    """The headline of a run: how many items passed, else its first result that is no group."""
+    """Return the headline of a run: how many items passed, else its first result that is no group."""
     passed = passed_of(record)
     if passed is not None:
         return f"{passed} {PASSED}"
@@ -97,7 +97,7 @@ def _title(records: Sequence[TestRecord]) -> str:
 
 
 def _table(records: Sequence[TestRecord]) -> TableBlock:
-    """A row for each result of each pair, and for the means over the tests of groups."""
+    """Return a row for each result of each pair, and for the means over the tests of groups."""
     most = _most_results(len(records))
     lines = [line for record in records for line in _lines_of_run(record, most)]
     known = {line.name for line in lines if line.name}
@@ -125,7 +125,7 @@ def _table(records: Sequence[TestRecord]) -> TableBlock:
 
 
 def _names(records: Sequence[TestRecord], lines: Sequence[_ResultLine]) -> Iterator[TableColumn]:
-    """The columns of tests and of SUTs, where there are several; what the row above has is left empty."""
+    """Return the columns of tests and of SUTs, where there are several; what the row above has is left empty."""
     tests, suts = ({getattr(record, name) for record in records} for name in ("test_uid", "sut_name"))
     names = [line.of[0] if line.is_first else "" for line in lines]
     if len(tests) > 1:
@@ -135,7 +135,7 @@ def _names(records: Sequence[TestRecord], lines: Sequence[_ResultLine]) -> Itera
 
 
 def _without_repeated(names: Sequence[str]) -> Iterator[str]:
-    """Names, of which each is left empty that is the last one before it; the SUTs tell such rows apart."""
+    """Leave each name empty that repeats the last one before it; the SUTs tell such rows apart."""
     above = ""
     for name in names:
         yield "" if name == above else name
@@ -143,7 +143,7 @@ def _without_repeated(names: Sequence[str]) -> Iterator[str]:
 
 
 def _lines_of_run(record: TestRecord, most: int) -> Iterator[_ResultLine]:
-    """The first results of a run; its failures, cost or time are in the first line."""
+    """Return the first results of a run; its failures, cost or time are in the first line."""
     spent = record.spent or Spent()
     took = "" if record.seconds is None else duration(record.seconds)
     first = _ResultLine(
@@ -159,7 +159,7 @@ def _lines_of_run(record: TestRecord, most: int) -> Iterator[_ResultLine]:
 
 
 def _value(value: Any) -> str:
-    """A value for a cell that has its interval beside it."""
+    """Return a value for a cell that has its interval beside it."""
     if isinstance(value, Estimate):
         return figure(value.value, uncertainty(value))
     return value if isinstance(value, str) else figure(value)
@@ -268,7 +268,7 @@ def _named_by_runs(records: Sequence[TestRecord], results: Sequence[Sequence[str
 
 
 def _troubles(runs: Sequence[RecordedRun]) -> Iterator[str]:
-    """What went wrong in each run; the same of several runs once."""
+    """Say what went wrong in each run; the same of several runs once."""
     found: dict[str, list[TestRecord]] = {}
     for run in runs:
         for text in _trouble(run):
@@ -293,7 +293,7 @@ def _trouble(run: RecordedRun) -> Iterator[str]:
 
 
 def _next(runs: Sequence[RecordedRun], shown_by: str) -> Iterator[str]:
-    """The commands that show more of the runs, or continue those that were stopped."""
+    """Return the commands that show more of the runs, or continue those that were stopped."""
     first = runs[0]
     invocation = first.record.invocation_id
     if first.folder is None or any(run.record.invocation_id != invocation for run in runs):

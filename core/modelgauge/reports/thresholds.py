@@ -5,7 +5,7 @@ from modelgauge.wording.figures import limit
 
 
 def label_of(record: TestRecord, name: str) -> str:
-    """The name of a result, with its threshold: `Faithfulness ≥ 0.5`."""
+    """Return the name of a result, with its threshold: `Faithfulness ≥ 0.5`."""
     threshold, label = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
     if threshold is None:
         return label

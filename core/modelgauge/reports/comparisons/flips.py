@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 def text_difference(first: str, second: str) -> list[Piece]:
-    """The parts of two texts, in order: those that are not added make the first, those not removed the second.
+    """Return the parts of two texts, in order: those that are not added make the first, those not removed the second.
 
     Args:
         first: a text of any length.
@@ -69,7 +69,7 @@ def _replaced(before: Sequence[str], after: Sequence[str]) -> list[_Part]:
 
 
 def _joined_pieces(parts: Iterable[_Part]) -> list[Piece]:
-    """Pieces of text: empty pieces are left out, and neighbours of a kind are joined."""
+    """Join neighbours of a kind, and leave out empty pieces."""
     pieces = [(kind, "".join(words)) for kind, words in parts if words]
     return [
         Piece(kind, "".join(text for _, text in same))
@@ -104,7 +104,7 @@ def _title(flip: FlippedItem) -> str:
 
 
 def _quotes(flip: FlippedItem, baseline: str, candidate: str) -> Quotes:
-    """What was asked and answered, and how it was judged."""
+    """Quote what was asked and answered, and how it was judged."""
     texts = [("prompt", prompt) for prompt in flip.prompts]
     for first, second in zip_longest(flip.baseline_answers, flip.candidate_answers):
         texts += _answers({baseline: first, candidate: second})
@@ -121,7 +121,7 @@ def _quotes(flip: FlippedItem, baseline: str, candidate: str) -> Quotes:
 
 
 def _answers(answers: dict[str, str | None]) -> list[tuple[str, str]]:
-    """Two answers with their labels: one text where they are much alike, with what differs in brackets."""
+    """Label two answers: as one text where they are much alike, with what differs in brackets."""
     (baseline, first), (candidate, second) = answers.items()
     if first is not None and second is not None:
         pieces = text_difference(first, second)

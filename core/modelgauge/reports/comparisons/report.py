@@ -45,14 +45,14 @@ def comparison_document(comparison: Comparison, *, next_command: str = "") -> It
 
 
 def _means(comparison: Comparison) -> Iterator[Block]:
-    """The differences of means over tests, beside a matrix of many comparisons."""
+    """Return the differences of means over tests, beside a matrix of many comparisons."""
     yield from difference_tables(comparison, only_means=True)
     text = "The interval of each comparison: with fewer candidates, or with --json."
     yield Sentences([text], look="dim")
 
 
 def question(comparison: Comparison) -> str:
-    """What the comparison was made to find out."""
+    """Return the question that a comparison answers."""
     tests = list(dict.fromkeys(row.test for row in comparison.comparisons))
     on = f" on {tests[0]}" if len(tests) == 1 else f" on {counted(len(tests), 'test')}"
     baseline, *labels = comparison.labels
@@ -63,7 +63,7 @@ def question(comparison: Comparison) -> str:
 
 
 def answers(comparison: Comparison) -> Iterator[str]:
-    """What is true on average over tests; then each comparison where these are few, else how many had which verdict."""
+    """Answer on average over tests; then by each comparison where these are few, else count the verdicts."""
     rows = comparison.comparisons
     several = len({mean.measurement for mean in comparison.macro}) > 1
     for mean in comparison.macro:
@@ -82,7 +82,7 @@ def answers(comparison: Comparison) -> Iterator[str]:
 def distinct_names(
     row: MeasurementComparison, rows: Sequence[MeasurementComparison], *fields: str
 ) -> list[str]:
-    """What tells a comparison from others: its names in those of the fields in which they differ."""
+    """Return what tells a comparison from others: its names in those of the fields in which they differ."""
     return [getattr(row, name) for name in fields if len({getattr(other, name) for other in rows}) > 1]
 
 
@@ -114,7 +114,7 @@ def facts(comparison: Comparison) -> Iterator[Fact]:
 
 
 def _pairing(rows: Sequence[MeasurementComparison]) -> Iterator[Fact]:
-    """How many items were paired, and by which key; of several tests those first that lack most."""
+    """Say how many items were paired, and by which key; of several tests those first that lack most."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: row.n_paired - items_in(row)):
         found.setdefault(_paired(row, by_side=len(rows) <= _DETAILED), []).append(_of(row, rows))
@@ -127,7 +127,7 @@ def _pairing(rows: Sequence[MeasurementComparison]) -> Iterator[Fact]:
 
 
 def items_in(row: MeasurementComparison) -> int:
-    """How many items the two runs have, paired or not."""
+    """Return how many items the two runs have, paired or not."""
     return row.n_paired + row.n_failed + row.n_unmeasured + row.n_only_baseline + row.n_only_candidate
 
 
@@ -143,7 +143,7 @@ def _paired(row: MeasurementComparison, *, by_side: bool) -> str:
 
 
 def _by_side(row: MeasurementComparison) -> str:
-    """On which side items failed, in brackets; nothing where it is not known."""
+    """Say on which side items failed, in brackets; nothing where it is not known."""
     both = row.n_failed_baseline + row.n_failed_candidate - row.n_failed
     failed = {
         "in the baseline alone": row.n_failed_baseline - both,
@@ -155,13 +155,13 @@ def _by_side(row: MeasurementComparison) -> str:
 
 
 def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
-    """What a fact is of, where there are several comparisons."""
+    """Name the comparison that a fact is of, where there are several."""
     of = ", ".join(distinct_names(row, rows, "test", "measurement"))
     return " on ".join(filter(None, [*distinct_names(row, rows, "candidate"), of]))
 
 
 def _precision(row: MeasurementComparison, family: Family) -> Iterator[Fact]:
-    """How sure the only comparison is, and what pairing bought."""
+    """Say how sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
         around = (
@@ -202,7 +202,7 @@ def _precision(row: MeasurementComparison, family: Family) -> Iterator[Fact]:
 
 
 def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
-    """A margin with the interval that its one-sided tests go by, and their p values."""
+    """Return a margin with the interval that its one-sided tests go by, and their p values."""
     unit = unit_of(row.value_range)
     margin = unit.counted(figure(unit.scale * found.margin))
     interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
@@ -213,7 +213,7 @@ def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
 
 
 def differing(comparison: Comparison) -> list[str]:
-    """In what else runs differ; what several tests and candidates have in common stands once."""
+    """Say in what else runs differ; what several tests and candidates have in common stands once."""
     found = Counter(
         f"{item.kind} {item.name}: {short_json(item.baseline)} -> {short_json(item.candidate_value)}"
         for item in comparison.differs

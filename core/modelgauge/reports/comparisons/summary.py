@@ -67,7 +67,7 @@ def _table(comparison: Comparison) -> TableBlock:
 
 
 def _flipped(comparison: Comparison) -> Iterator[str]:
-    """Some ids of the items that each candidate lost and won, the largest differences first."""
+    """Name some items that each candidate lost and won, the largest differences first."""
     numbers = {
         (row.test, row.measurement, row.candidate, won): row.wins if won else row.losses
         for row in comparison.comparisons

@@ -77,7 +77,7 @@ class _Lines:
 def difference_tables(
     comparison: Comparison, *, only_means: bool = False, labelled: bool = True, items: str = ""
 ) -> list[TableBlock]:
-    """The tables of a comparison, groups and means over tests included.
+    """Return the tables of a comparison, groups and means over tests included.
 
     Args:
         comparison: what was found.
@@ -120,7 +120,7 @@ def _table(found: _Lines, all_names: Collection[tuple[str, str, str]], labels: S
 
 
 def _about(found: _Lines, of: str) -> str:
-    """What the numbers of a table are."""
+    """Say what the numbers of a table are."""
     better = f", {found.direction} is better" if found.direction else "; which values are better is not known"
     points = f" in {found.unit.name}" if found.unit.name else ""
     start = f"{of}: candidate" if of else "Candidate"
@@ -130,7 +130,7 @@ def _about(found: _Lines, of: str) -> str:
 def _unnamed(
     heads: Collection[str], own: tuple[str, str, str], all_names: Collection[tuple[str, str, str]]
 ) -> str:
-    """The test, measurement or candidate of a table, where none of its columns has it, and other tables have others."""
+    """Name the test, measurement or candidate of a table where no column has it, and other tables have others."""
     return ", ".join(
         name
         for head, name, others in zip(_NAMES, own, zip(*all_names, strict=True), strict=True)
@@ -139,7 +139,7 @@ def _unnamed(
 
 
 def _names(lines: Sequence[_DifferenceLine]) -> Iterator[TableColumn]:
-    """The columns of names, as far as they tell the rows apart; in the first of them the names of groups."""
+    """Return the columns of names, as far as they tell the rows apart; in the first of them the names of groups."""
     found = [
         (head, [line.names[place] for line in lines])
         for place, head in enumerate(_NAMES)
@@ -158,7 +158,7 @@ def _names(lines: Sequence[_DifferenceLine]) -> Iterator[TableColumn]:
 
 
 def _numbers(lines: Sequence[_DifferenceLine], unit: Unit) -> Iterator[TableColumn]:
-    """The columns of numbers that any row has."""
+    """Return the columns of numbers that any row has."""
     differences = [unit.signed(line.row.difference, line.row.stderr) for line in lines]
     yield TableColumn("difference", differences, right=True, kind="number")
     intervals = [unit.between(line.row.interval, line.row.stderr) for line in lines]
@@ -194,7 +194,7 @@ def _sides(direction: Direction | None, labels: Sequence[str]) -> tuple[str, str
 
 
 def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:
-    """The places of comparisons, those of each test together, in the order of the tests."""
+    """Return the places of comparisons, those of each test together, in the order of the tests."""
     tests = {test: place for place, test in enumerate(dict.fromkeys(row.test for row in rows))}
     names = {name: place for place, name in enumerate(dict.fromkeys(row.measurement for row in rows))}
     return sorted(
@@ -248,14 +248,14 @@ def _p_head(comparison: Comparison) -> str:
 
 
 def _values_head(comparison: Comparison) -> str:
-    """The head of the column of values: the systems' names where they are short."""
+    """Return the head of the column of values: the systems' names where they are short."""
     labels = comparison.labels
     short = len(labels) == 2 and max(map(cells, labels)) <= _LABEL
     return ARROW.join(labels if short else _SIDES)
 
 
 def values_text(row: Difference) -> str:
-    """The values of both systems, with an arrow between them."""
+    """Return the values of both systems, with an arrow between them."""
     values = row.baseline_value, row.candidate_value
     return ARROW.join(figure(value, row.stderr) for value in values if value is not None)
 
@@ -264,7 +264,7 @@ def values_text(row: Difference) -> str:
 
 
 def matrix_table(comparison: Comparison) -> TableBlock | None:
-    """A row for each test and measurement, a column for each candidate; None where that says no more than a list."""
+    """Return a row for each test and measurement, a column for each candidate; None if a list says as much."""
     labels = comparison.labels[1:]
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in comparison.comparisons:
@@ -280,7 +280,7 @@ def matrix_table(comparison: Comparison) -> TableBlock | None:
 
 
 def leaderboard_blocks(comparison: Comparison) -> Iterator[Block]:
-    """The systems by rank, with indistinguishable systems; for many tests and measurements the ranks alone."""
+    """Return the systems by rank, with indistinguishable systems; for many tests and measurements the ranks alone."""
     if len(comparison.leaderboard) > _MOST_BOARDS:
         found = {
             (board.test, board.measurement): {system.system: ranks(system) for system in board.systems}
@@ -294,7 +294,7 @@ def leaderboard_blocks(comparison: Comparison) -> Iterator[Block]:
 
 
 def leaderboard_table(board: LeaderboardTable) -> TableBlock:
-    """A row for each system. Systems with the same letter are indistinguishable."""
+    """Return a row for each system. Systems with the same letter are indistinguishable."""
     values = [system.value for system in board.systems]
     error = (max(values) - min(values)) / 10
     several = [group for group in board.groups if len(group) > 1]
@@ -317,7 +317,7 @@ def leaderboard_table(board: LeaderboardTable) -> TableBlock:
 def _by_system(
     found: Mapping[tuple[str, str], Mapping[str, str]], labels: Sequence[str]
 ) -> Iterator[TableColumn]:
-    """A row for each test and measurement, a column for each system."""
+    """Return a row for each test and measurement, a column for each system."""
     yield TableColumn("Test", [test for test, _ in found], fold=_NARROWEST_NAME, kind="name")
     if len({measurement for _, measurement in found}) > 1:
         yield TableColumn(
@@ -328,7 +328,7 @@ def _by_system(
 
 
 def ranks(system: RankedSystem) -> str:
-    """The ranks that a system may have."""
+    """Return the ranks that a system may have."""
     best, worst = system.ranks
     return f"{best}" if best == worst else f"{best} to {worst}"
 

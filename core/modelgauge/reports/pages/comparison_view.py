@@ -45,7 +45,7 @@ _SIGNS = {"higher": 1, "lower": -1, None: 0}
 
 
 def compared_runs(comparison: Comparison) -> list[RecordedRun]:
-    """The runs that were compared, those of the baseline first; none where the comparison was read from JSON."""
+    """Return the runs that were compared, those of the baseline first; none where the comparison was read from JSON."""
     sides = [
         *(pair.before.run for pair in comparison.paired),
         *(pair.after.run for pair in comparison.paired),
@@ -99,14 +99,14 @@ def runs_beside(comparison: Comparison, runs: Sequence[RecordedRun]) -> list[Rec
 
 
 def _listed_tests(runs: Sequence[RecordedRun]) -> str:
-    """The tests of runs; of many the first tests, and how many more there are."""
+    """Return the tests of runs; of many the first tests, and how many more there are."""
     tests = [*dict.fromkeys(run.record.test_uid for run in runs)]
     more = len(tests) - _MOST_TESTS
     return listed(tests if more < 2 else [*tests[:_MOST_TESTS], counted(more, "more test")])
 
 
 def _counts(row: MeasurementComparison, alpha: float, items: str) -> Inline:
-    """The numbers of items by outcome, below the answer where one comparison is all."""
+    """Return the numbers of items by outcome, below the answer where one comparison is all."""
     counts = {"won": row.wins, "lost": row.losses, "equal": row.ties}
     counts |= {
         name: count for name, count in (("failed", row.n_failed), ("not measured", row.n_unmeasured)) if count
@@ -124,7 +124,7 @@ def _counts(row: MeasurementComparison, alpha: float, items: str) -> Inline:
 
 
 def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
-    """A row for each test and measurement, a column for each system: the result of its run."""
+    """Return a row for each test and measurement, a column for each system: the result of its run."""
     numbers = {id(run): number for number, run in enumerate(runs)}
     labels = comparison.labels
     cells: dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]] = {}
@@ -170,7 +170,7 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
 
 
 def _value(estimate: Estimate, run: int | None, is_best: bool, rank: str) -> Inline:
-    """The value of a cell, which leads to its run."""
+    """Return the value of a cell, which leads to its run."""
     address = "" if run is None else f"#run={run}"
     parts = [Text(figure(estimate.value, uncertainty(estimate)), address, "best" if is_best else "")]
     parts += [Text(" (best)", look="hidden")] if is_best else []
@@ -220,7 +220,7 @@ def _leaderboards(boards: Sequence[LeaderboardTable]) -> Iterator[Block]:
 
 
 def compared_items(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
-    """The comparisons whose items are on the page: the place of each, its name, and the numbers of its two runs."""
+    """Return the comparisons whose items are on the page: place, name, and the numbers of the two runs."""
     numbers = {id(run): number for number, run in enumerate(runs)}
     rows = comparison.comparisons
     for place, (row, pair) in enumerate(zip(rows, comparison.paired, strict=False)):
@@ -231,7 +231,7 @@ def compared_items(comparison: Comparison, runs: Sequence[RecordedRun]) -> Itera
 
 
 def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, str]]:
-    """For each comparison whose runs are on the page a named block: base64 of gzipped JSON for `compared_items.js`.
+    """Yield a named block for each comparison of runs on the page: base64 of gzipped JSON for `compared_items.js`.
 
     Args:
         comparison: with its items.
@@ -259,7 +259,7 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
 
 
 def _sides(pairs: Sequence[ItemPairs], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
-    """The baseline, the candidate and the other candidates: for each pair of items the place in their runs, or -1."""
+    """Return the baseline and all candidates: for each pair of items the place in their runs, or -1."""
     items = pairs[0].before.places.tolist()
     yield {"label": baseline, "run": str(numbers[id(pairs[0].before.run)]), "places": items}
     for pair in pairs:

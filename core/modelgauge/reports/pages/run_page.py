@@ -64,7 +64,7 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
 
 @contextmanager
 def writing(path: Path) -> Iterator[Callable[[str], object]]:
-    """What writes a file piece by piece; the file is replaced when it is whole.
+    """Yield what writes a file piece by piece; the file is replaced when it is whole.
 
     Args:
         path: of the file.
@@ -131,7 +131,7 @@ def main_part(
     redact: Callable[[str], str] = str,
     without_texts: bool = False,
 ) -> dict[str, Any]:
-    """What `main.html.j2` shows of runs, but for `not_compared`.
+    """Return what `main.html.j2` shows of runs, but for `not_compared`.
 
     Args:
         runs: in the order in which they are shown.
@@ -176,7 +176,7 @@ def main_part(
 
 
 def _compared(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
-    """What `main.html.j2` shows of a comparison."""
+    """Return what `main.html.j2` shows of a comparison."""
     others = len(runs_beside(comparison, runs))
     more = f" And {counted(others, 'more run')}" if others else ""
     return {
@@ -200,6 +200,6 @@ def _left_out(run: RecordedRun, table: ItemTable) -> Iterator[Block]:
 
 
 def _hash(text: str) -> str:
-    """The source of a content-security policy that allows this very text."""
+    """Return the source of a content-security policy that allows this very text."""
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
     return f"sha256-{digest}"

@@ -43,7 +43,7 @@ _LONGEST = 20_000  # characters of a manifest
 
 
 def address(items: str, **fields: str) -> str:
-    """The address of items on a page.
+    """Return the address of items on a page.
 
     Args:
         items: the address of the items of a run, with braces for the fields.
@@ -53,7 +53,7 @@ def address(items: str, **fields: str) -> str:
 
 
 def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Section]:
-    """The parts of a run's page that have something to say.
+    """Return the parts of a run's page that have something to say.
 
     Args:
         items: the address of its items, see `address`.
@@ -77,7 +77,7 @@ def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: b
 
 
 def _confusion(items: str, table: ItemTable) -> Section | None:
-    """Which classes were taken for which."""
+    """Count which classes were taken for which."""
     if table.answered is None:
         return None
     right, answered = table.answered
@@ -107,7 +107,7 @@ def _confusion(items: str, table: ItemTable) -> Section | None:
 
 
 def _calibrations(table: ItemTable) -> Iterator[Section]:
-    """How scores from 0 to 1 go with what is right or wrong."""
+    """Hold scores from 0 to 1 against what is right or wrong."""
     labels = [name for name in table.binary if not name.endswith(PASSED)]
     for name, scores in table.measured.items():
         known = [score for score in scores if not math.isnan(score)]
@@ -134,7 +134,7 @@ def _calibrations(table: ItemTable) -> Iterator[Section]:
 
 
 def _distributions(table: ItemTable) -> Section | None:
-    """How measurements are distributed that have more than a few values."""
+    """Show the distribution of measurements that have more than a few values."""
     charts: list[tuple[str, Chart]] = []
     words = []
     for name, values in table.measured.items():
@@ -151,7 +151,7 @@ def _distributions(table: ItemTable) -> Section | None:
 
 
 def _latency(items: str, table: ItemTable) -> Section | None:
-    """How long answers took."""
+    """Show how long answers took."""
     known, words = _known_values(table, SECONDS), latency_in_words(table)
     if words is None:
         return None
@@ -179,7 +179,7 @@ def _latency(items: str, table: ItemTable) -> Section | None:
 
 
 def latency_in_words(table: ItemTable) -> str | None:
-    """How long the answers took that were not in the cache; None if that is not known."""
+    """Say how long the answers took that were not in the cache; None if that is not known."""
     known = _known_values(table, SECONDS)
     if not known:
         return None
@@ -187,7 +187,7 @@ def latency_in_words(table: ItemTable) -> str | None:
 
 
 def _usage(items: str, table: ItemTable) -> Section | None:
-    """Tokens and dollars."""
+    """Show tokens and dollars."""
     known = {name: _known_values(table, name) for name in table.used if name != SECONDS}
     known = {name: values for name, values in known.items() if values}
     if not known:
@@ -223,7 +223,7 @@ def _amount(name: str, value: float) -> str:
 
 
 def _limits(record: TestRecord) -> Section | None:
-    """What the engine made of the servers' limits."""
+    """Show what the engine made of the servers' limits."""
     changed = {uid: changes for uid, changes in record.concurrency.items() if changes}
     if not changed:
         return None
@@ -254,7 +254,7 @@ def _limits(record: TestRecord) -> Section | None:
 
 
 def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Section:
-    """What it was set to, and how to do it again."""
+    """Show what the run was set to, and how to do it again."""
     record = run.record
     manifest = {} if run.folder is None else run.folder.read_manifest()
     command = None if run.folder is None else run.folder.command_line()
@@ -300,7 +300,7 @@ def _part(
     more: Sequence[Block] = (),
     note: str = "",
 ) -> Section:
-    """A part of the page with what it has: charts, a table, further blocks, a note."""
+    """Return a part of the page with what it has: charts, a table, further blocks, a note."""
     blocks: list[Block] = [Charts(charts)] if charts else []
     blocks += [TableBlock(columns, label=title)] if columns else []
     blocks += [*more, *([Sentences([note], look="dim")] if note else [])]
@@ -308,17 +308,17 @@ def _part(
 
 
 def _known_values(table: ItemTable, name: str) -> list[float]:
-    """The known values of what items took, sorted."""
+    """Return the known values of what items took, sorted."""
     return sorted(value for value in table.used.get(name, ()) if not math.isnan(value))
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so many percent of the values do not exceed."""
+    """Return the smallest value that so many percent of the values do not exceed."""
     return ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]
 
 
 def bins_of(pairs: Iterable[tuple[float, float]]) -> list[Bin]:
-    """The mean score of each part of the scores, the share that is right with its interval, and how many they are.
+    """Return for each part of the scores: their mean, the share that is right with its interval, their number.
 
     Args:
         pairs: of a score from 0 to 1, and of 1 for right or 0 for wrong.

@@ -106,14 +106,14 @@ def title_of(record: TestRecord, sut: str = "") -> str:
 
 
 def _next(run: RecordedRun) -> Iterator[Fact]:
-    """The command that goes on with a run that ended early."""
+    """Return the command that goes on with a run that ended early."""
     command = run.to_go_on() if run.record.ended_early and not run.going_on else None
     if command is not None:
         yield Fact("to go on", command)
 
 
 def _failures(items: str, table: ItemTable) -> Iterator[Fact]:
-    """The kinds of failures, the most frequent first, each with the address of its items."""
+    """Return the kinds of failures, the most frequent first, each with the address of its items."""
     kinds = [*table.failures]
     shown = table.failures.most_common(_MOST_KINDS)
     for key, count in shown:
@@ -199,7 +199,7 @@ def _verdict_of_row(run: RecordedRun) -> Conclusion:
 
 
 def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
-    """The means over groups of tests of each command, of the results that the rows of the runs show."""
+    """Return the means over groups of tests of each command, of the results that the rows of the runs show."""
     commands: dict[str, list[TestRecord]] = {}
     for run in runs:
         commands.setdefault(run.record.invocation_id, []).append(run.record)
@@ -208,25 +208,25 @@ def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
 
 
 def _in_words(estimate: Estimate) -> str:
-    """A value, with its interval."""
+    """Return a value, with its interval."""
     interval = f" ({_interval_text(estimate)})" if estimate.interval else ""
     return f"{_value(estimate)}{interval}"
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
-    """The first estimate of a run, in a list; an empty list where there is none."""
+    """Return the first estimate of a run, in a list; an empty list where there is none."""
     found = ((name, value) for name, value in record.result.items() if isinstance(value, Estimate))
     return list(islice(found, 1))
 
 
 def _axis(estimates: Sequence[Estimate]) -> Axis:
-    """The axis that estimates share: that of shares, from 0 to 1, where all are within."""
+    """Return the axis that estimates share: that of shares, from 0 to 1, where all are within."""
     ends = [end for estimate in estimates for end in (estimate.value, *(estimate.interval or ()))]
     return Axis(0, 1) if all(0 <= end <= 1 for end in ends) else Axis.over(ends)
 
 
 def _address_of_group(items: str, group: str, table: ItemTable) -> str:
-    """The address of the items of a group, where one label has its name; else nothing."""
+    """Return the address of the items of a group, where one label has its name; else nothing."""
     names = [name for name, labels in table.facets.items() if group in labels.values]
     return address(items, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
 
@@ -258,7 +258,7 @@ def _results_table(items: str, run: RecordedRun, table: ItemTable) -> TableBlock
 
 
 def _name(record: TestRecord, name: str, items: str, table: ItemTable) -> Text:
-    """The name of a result with its threshold; that of a group leads to its items."""
+    """Return the name of a result with its threshold; that of a group leads to its items."""
     is_part = name.startswith(" ")
     behind = _address_of_group(items, name.strip(), table) if is_part else ""
     return Text(" " * is_part + label_of(record, name).strip(), behind)

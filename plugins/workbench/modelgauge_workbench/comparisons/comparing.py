@@ -160,7 +160,7 @@ def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:
 
 
 def _settings(runs: Sequence[RecordedRun]) -> TableBlock | None:
-    """What the runs were set to, where they differ: hyperparameters, options of calls, arguments of SUTs."""
+    """Show what runs were set to where they differ: hyperparameters, options of calls, arguments of SUTs."""
     said = []
     for run in runs:
         record = run.record

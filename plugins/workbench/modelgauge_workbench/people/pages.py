@@ -78,7 +78,7 @@ def _queue_page(
 
 
 def _progress(request: Request, queue: Queue) -> TableBlock:
-    """How many answers each rater has seen; names lead to the next answer."""
+    """Show how many answers each rater has seen; names lead to the next answer."""
     can_rate, of = not workbench_of(request).read_only, len(queue.answers)
     raters = [Text(rater, queue.address("rate", rater=rater) if can_rate else "") for rater in queue.progress]
     seen = [f"{number} of {of}" for number in queue.progress.values()]

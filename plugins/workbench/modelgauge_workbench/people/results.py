@@ -127,7 +127,7 @@ def _range(answer: LabelledAnswer) -> float:
 
 
 def _verdict(found: Agreement, who: str) -> str:
-    """What is to be said first of an agreement."""
+    """Sum up an agreement in a sentence."""
     alpha = next(
         (coefficient for coefficient in found.coefficients if coefficient.name == "krippendorff_alpha"), None
     )
@@ -199,7 +199,7 @@ def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup 
 
 
 def _calibrated(found: Calibration) -> Iterator[Block]:
-    """How far judge and people agree, and the scores that the judge gave, that people gave, and that are corrected."""
+    """Show how far judge and people agree, and the scores of the judge, of people, and corrected."""
     labels = sut_labels(found)
     yield from _agreement(found.agreements, labels)
     for agreement in found.agreements:

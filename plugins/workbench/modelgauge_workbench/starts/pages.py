@@ -175,7 +175,7 @@ def show_job(request: Request) -> Response:
 
 
 def _estimate(plans: Sequence[Plan], left_out: Sequence[dict[str, Any]]) -> Iterator[Block]:
-    """What each pair takes, and what is left out or will fail."""
+    """Show what each pair takes, and what is left out or will fail."""
     yield Sentences([f"{sum_of_plans(plans)} {BESIDE}"])
     yield plans_table(plans, has_tokens=True)
     yield Sentences(
