@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from modelgauge.plugins.registry import Register as Register
     from modelgauge.rerun.again import rescore as rescore
     from modelgauge.rerun.again import resume as resume
+    from modelgauge.rerun.merging import merge as merge
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
 else:

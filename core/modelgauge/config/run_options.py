@@ -39,13 +39,14 @@ is not recorded.
 _SECONDS = "a number of seconds above 0"
 _JSON = instance_of(Mapping, "a dict")
 _PLACES = Values(
-    "two places, the first of them 0 or more: (0, 500)",
+    "two places, the first of them 0 or more: (0, 500), on the command line 0:500",
     lambda value: (
         isinstance(value, tuple | list)
         and len(value) == 2
         and all(is_number(place, int) for place in value)
         and 0 <= value[0] < value[1]
     ),
+    read=lambda text: tuple(map(int, text.split(":"))),
 )
 _SUT_OPTIONS = Values("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
 
@@ -97,10 +98,11 @@ class RunOptions:
     seed: int = option(0, "The seed of the choice of items.", group="sample", metavar="N")
     item_range: tuple[int, int] | None = option(
         None,
-        "Measure only the items of these places, the second excluded: (0, 500) for the first 500. With it, several "
-        "processes share a run.",
+        "Measure only the items of these places, the second excluded: 0:500, in Python (0, 500), for the first 500. "
+        "With it, several machines share a run, whose parts `modelgauge merge` joins.",
         group="sample",
         values=_PLACES,
+        metavar="FIRST:END",
     )
     repeats: int = option(
         1,

@@ -25,8 +25,8 @@ class RunOptionsDict(TypedDict, total=False):
     seed: int
     """The seed of the choice of items."""
     item_range: tuple[int, int] | None
-    """Measure only the items of these places, the second excluded: (0, 500) for the first 500. With it, several
-    processes share a run.
+    """Measure only the items of these places, the second excluded: 0:500, in Python (0, 500), for the first 500. With
+    it, several machines share a run, whose parts `modelgauge merge` joins.
     """
     repeats: int
     """Ask each prompt this many times, each time for a new answer."""

@@ -20,10 +20,9 @@ from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter
 from modelgauge.engine.items.answers import Answered, Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.recorded_items import RecordedItems
-from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, merged_note
 from modelgauge.engine.run_files.journal import line_of, without_contexts
 from modelgauge.engine.run_files.lines import unreadable
-from modelgauge.engine.run_record import merged_note
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular

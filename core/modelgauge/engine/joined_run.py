@@ -13,9 +13,9 @@ from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.joined_facts import agreed, joined_annotators, union
 from modelgauge.engine.parts import JoinedLines, RunPart, SessionPart, Whole, check_facts, whole_of
-from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder
+from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder, merged_note
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
-from modelgauge.engine.run_record import mean_record, merged_note, write_end
+from modelgauge.engine.run_record import mean_record, write_end
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.wording.phrases import counted
 

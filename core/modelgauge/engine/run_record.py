@@ -1,6 +1,6 @@
 """The record of a run, from its identity, its items and its counts: however these came together."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.records import TestRecord
@@ -111,8 +111,3 @@ def part_note(item_range: tuple[int, int]) -> str:
     """Return the note on a run with an item range."""
     first, end = item_range
     return f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
-
-
-def merged_note(run_ids: Sequence[str]) -> str:
-    """Return the note on a run that was joined from others."""
-    return f"Merged from {counted(len(run_ids), 'run')}: {', '.join(run_ids)}."

@@ -4,18 +4,26 @@ import json
 
 import pytest
 
-from modelgauge.api import Runner
-from modelgauge.config.settings import load_settings
-
 
 @pytest.fixture
-def part(here):
+def part(run, here):
     """Measure a range of the ten items of `numbers`."""
 
-    def part(*places, sut="echo"):
-        runner = Runner(settings=load_settings(plugins=["plugin.py"]), item_range=places, max_retries=0)
-        (record,) = runner.run(["numbers"], [sut])
-        return record.run_id
+    def part(first, end, sut="echo"):
+        known = set((here / "run_data" / "runs").glob("*"))
+        run(
+            "run-test",
+            "--test",
+            "numbers",
+            "--sut",
+            sut,
+            "--max-retries",
+            "0",
+            "--item-range",
+            f"{first}:{end}",
+        )
+        (made,) = set((here / "run_data" / "runs").glob("*")) - known
+        return made.name
 
     return part
 
@@ -66,3 +74,13 @@ def test_merge_refuses_runs_of_different_suts(run, part):
     ended = run("merge", part(0, 4), part(4, 20, sut="flaky"), plugin=False)
     assert ended.code == 2
     assert 'sut_uid is "echo" in the first, and "flaky" in the second' in ended.err
+
+
+@pytest.mark.parametrize("written", ["5", "5:1", "a:b", "1:2:3"])
+def test_item_range_is_two_places(run, written):
+    ended = run("run-test", "--test", "numbers", "--sut", "echo", "--item-range", written)
+    assert ended.code == 2
+    assert (
+        f"'{written}' is not two places, the first of them 0 or more: (0, 500), on the command line 0:500"
+        in ended.err
+    )

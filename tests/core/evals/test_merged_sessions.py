@@ -5,12 +5,11 @@ import json
 import pytest
 from pytest_sessions import TEST_FILE, records
 
-from modelgauge import FunctionSUT, load_record, run_test
+from modelgauge import FunctionSUT, load_record, merge, run_test
 from modelgauge.bundles.run_checks import check_run
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.rerun.again import resume
-from modelgauge.rerun.merging import merge
 
 THRESHOLDS = """
 from modelgauge.evals import LLMTestCase, assert_test

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modelgauge import FunctionSUT, PromptResponseTest, TestItem, load_record, resume
+from modelgauge import FunctionSUT, PromptResponseTest, TestItem, load_record, merge, resume
 from modelgauge.api import Runner
 from modelgauge.bundles.checking import check
 from modelgauge.data.item_records import item_from_json
@@ -15,7 +15,6 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.lock import lock
 from modelgauge.rerun.again import rescore
-from modelgauge.rerun.merging import merge
 
 ITEMS = 8
 

@@ -6,7 +6,7 @@
 import json
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from modelgauge.files.causes import advice_for
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, is_file, is_folder, real_path
 from modelgauge.files.whole import replacing
+from modelgauge.wording.phrases import counted
 
 RUNS = "runs"
 RUN_FILES = MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
@@ -233,6 +234,11 @@ class RunFolder:
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""
         return (line.record() for line in JournalLines(self.journal))
+
+
+def merged_note(run_ids: Sequence[str]) -> str:
+    """Return the note on a run that was joined from others."""
+    return f"Merged from {counted(len(run_ids), 'run')}: {', '.join(run_ids)}."
 
 
 def write_atomically(path: Path, text: str) -> None:
