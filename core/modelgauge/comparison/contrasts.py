@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.designs import paired_repeat_variance
 from modelgauge.stats.comparisons.equivalence import equivalence_test
 from modelgauge.stats.comparisons.families import interaction_test
-from modelgauge.stats.comparisons.paired import PairedDifference, differences_of
+from modelgauge.stats.comparisons.paired import differences_of
 
 
 def contrasts_of(pairs: Sequence[tuple[ItemPairs, str]], options: CompareOptions) -> "list[Contrast]":
@@ -82,8 +81,7 @@ class Contrast:
         missing = ~self._scored & ~unmeasured
         self._every, self.values = all_items.at(self._scored | missing), all_items.at(self._scored)
         bounds, bounds_interval = self._every.bounds()
-        self.difference = Difference(
-            n_paired=int(self._scored.sum()),
+        self.difference = self._of_values().replaced(
             n_only_baseline=items.n_only_baseline,
             n_only_candidate=items.n_only_candidate,
             n_failed=int(missing.sum()),
@@ -96,7 +94,6 @@ class Contrast:
             bounds_interval=bounds_interval,
             candidate_bounds=self._every.candidate_bounds(),
             p_if_worst=self._every.p_if_worst(self._direction, options),
-            **(self._of_values() if self._scored.any() else {"difference": None}),
         )
         self.p_interaction = _p_interaction(self.values, self._groups) if self._groups else None
 
@@ -105,25 +102,19 @@ class Contrast:
         """The places of the items that have a value of both systems, among all that are paired."""
         return np.flatnonzero(self._scored)
 
-    def _of_values(self) -> dict[str, Any]:
+    def _of_values(self) -> Difference:
         """Return what the items with a value of both systems show."""
-        values, found = self.values, self.values.difference(self._options)
+        values = self.values
+        if not len(values.before):
+            return Difference(difference=None)
         higher, lower = int((values.after > values.before).sum()), int((values.after < values.before).sum())
         wins, losses = (lower, higher) if self._direction == "lower" else (higher, lower)
-        return {
-            **_means(found),
-            "stderr_unpaired": found.stderr_unpaired,
-            "correlation": found.correlation,
-            "p_value": found.p_value,
-            "p_kind": found.p_kind,
-            "p_mid": found.p_mid,
-            "wins": wins,
-            "losses": losses,
-            "ties": len(values.before) - wins - losses,
-            "mde": found.mde,
-            "n_deciding": values.deciding_items(),
-            "n_clusters": found.difference.n_clusters,
-        }
+        return values.difference(self._options).replaced(
+            wins=wins,
+            losses=losses,
+            ties=len(values.before) - wins - losses,
+            n_deciding=values.deciding_items(),
+        )
 
     @cached_property
     def _groups(self) -> dict[str, PairedValues]:
@@ -169,19 +160,6 @@ class Contrast:
             verdict=verdict(difference, family, margin),
             verdict_text=verdict_text(items.candidate, difference, family, margin=margin),
         )
-
-
-def _means(found: PairedDifference) -> dict[str, Any]:
-    """Return the fields that a comparison and the difference of a group have in common."""
-    difference = found.difference
-    return {
-        "baseline_value": found.baseline,
-        "candidate_value": found.candidate,
-        "difference": difference.value,
-        "stderr": difference.stderr,
-        "interval": difference.interval,
-        "interval_kind": difference.interval_kind,
-    }
 
 
 def check_margin(margin: float, name: str, ends: Interval | None) -> None:
@@ -248,7 +226,8 @@ def _repeats(items: ItemPairs, name: str, scored: NDArray[np.bool_]) -> RepeatSh
 
 
 def _group_difference(name: str, values: PairedValues) -> GroupDifference:
-    return GroupDifference(group=name, n_paired=len(values.before), **_means(values.paired_difference()))
+    found = dict(values.difference())
+    return GroupDifference(group=name, **{key: found[key] for key in GroupDifference.written if key in found})
 
 
 def _p_interaction(values: PairedValues, groups: Mapping[str, PairedValues]) -> float | None:

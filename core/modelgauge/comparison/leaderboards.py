@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelgauge.comparison.contrasts import Contrast
+from modelgauge.comparison.difference import Difference
 from modelgauge.comparison.families import Family, Question
 from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_values import PairedValues
 from modelgauge.comparison.result import LeaderboardTable, RankedSystem
 from modelgauge.stats.comparisons.leaderboard import groups_of
-from modelgauge.stats.comparisons.paired import PairedDifference
 from modelgauge.stats.intervals import CONFIDENCE, joined_clusters
 
 Pair = tuple[int, int]
@@ -52,7 +52,7 @@ class Board(NamedTuple):
         """All pairs of two systems, the one with the lower index first."""
         return [*combinations(range(len(self.contrasts) + 1), 2)]
 
-    def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> PairedDifference | None:
+    def difference(self, pair: Pair, confidence: float = CONFIDENCE) -> Difference | None:
         """Return the difference of two systems over the items of both, the later one's less the earlier one's."""
         first, second = pair
         items = self.items[second - 1]
@@ -78,7 +78,7 @@ class Board(NamedTuple):
         found = {pair: self.difference(pair, 1 - family.level_of_each) for pair in self.pairs}
         apart = set()
         for pair, each in found.items():
-            if each is not None and each.p_value is not None and each.difference.value:
+            if each is not None and each.p_value is not None and each.difference:
                 p_adjusted = (
                     family.adjusted.get(self._question(pair, each.p_value))
                     if pair[0]
@@ -105,7 +105,7 @@ def boards_of(contrasts: Sequence[Contrast], options: CompareOptions) -> list[Bo
 def _table(
     board: Board,
     baseline: str,
-    found: Mapping[Pair, PairedDifference | None],
+    found: Mapping[Pair, Difference | None],
     apart: set[Pair],
 ) -> LeaderboardTable:
     labels = [baseline, *(items.candidate for items in board.items)]
@@ -118,7 +118,7 @@ def _table(
     better = np.zeros((len(labels), len(labels)), dtype=bool)
     for (first, second), each in found.items():
         if each is not None and (first, second) in apart:
-            worst, best = (first, second) if sign * each.difference.value > 0 else (second, first)
+            worst, best = (first, second) if sign * (each.difference or 0.0) > 0 else (second, first)
             better[worst, best] = True
     ranks = [
         (1 + int(better[place].sum()), len(labels) - int(better[:, place].sum()))
@@ -141,13 +141,13 @@ def _table(
 
 
 def _intervals(
-    labels: Sequence[str], order: Sequence[int], found: Mapping[Pair, PairedDifference | None]
+    labels: Sequence[str], order: Sequence[int], found: Mapping[Pair, Difference | None]
 ) -> Iterator[tuple[str, str, float, float]]:
     for first, second in combinations(order, 2):
         turned = first < second  # differences are those of the later less the earlier
         each = found[(first, second) if turned else (second, first)]
-        if each is not None and each.difference.interval is not None:
-            low, high = each.difference.interval
+        if each is not None and each.interval is not None:
+            low, high = each.interval
             yield (labels[first], labels[second], *((-high, -low) if turned else (low, high)))
 
 

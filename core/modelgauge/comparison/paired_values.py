@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from modelgauge.comparison.difference import Interval, PartlyKnown
+from modelgauge.comparison.difference import Difference, Interval, PartlyKnown
 from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.data.results import Direction
@@ -70,9 +70,28 @@ class PairedValues(NamedTuple):
 
     # --- without missing values ---------------------------------------------------------------------
 
-    def difference(self, options: CompareOptions, confidence: float = CONFIDENCE) -> PairedDifference:
-        """Return the difference with its error bar, and its p value by the test that was asked for, if that fits."""
-        found = self.paired_difference(confidence)
+    def difference(self, options: CompareOptions | None = None, confidence: float = CONFIDENCE) -> Difference:
+        """Return the difference, with its p value by the test that was asked for, if that fits."""
+        found = self._paired_difference(confidence) if options is None else self._tested(options, confidence)
+        return Difference(
+            n_paired=len(self.before),
+            baseline_value=found.baseline,
+            candidate_value=found.candidate,
+            difference=found.difference.value,
+            stderr=found.difference.stderr,
+            stderr_unpaired=found.stderr_unpaired,
+            correlation=found.correlation,
+            interval=found.difference.interval,
+            interval_kind=found.difference.interval_kind,
+            p_value=found.p_value,
+            p_kind=found.p_kind,
+            p_mid=found.p_mid,
+            mde=found.mde,
+            n_clusters=found.difference.n_clusters,
+        )
+
+    def _tested(self, options: CompareOptions, confidence: float) -> PairedDifference:
+        found = self._paired_difference(confidence)
         if found.difference.interval is None:  # without a p value, nothing can be concluded about other items
             return found
         if options.test == "permutation":
@@ -96,8 +115,7 @@ class PairedValues(NamedTuple):
                 )
         return found
 
-    def paired_difference(self, confidence: float = CONFIDENCE) -> PairedDifference:
-        """Return the difference with its error bar, and its p value by the test that fits the values."""
+    def _paired_difference(self, confidence: float) -> PairedDifference:
         return paired_difference(
             self.before, self.after, clusters=self.clusters, declared=self.declared, confidence=confidence
         )
@@ -158,5 +176,5 @@ class PairedValues(NamedTuple):
         if self.is_whole or extremes is None or direction is None:
             return None
         found = extremes[direction == "lower"].difference(options)
-        loss = found.difference.value if direction == "lower" else -found.difference.value
+        loss = (found.difference or 0.0) * (1 if direction == "lower" else -1)
         return found.p_value if loss > 0 else None
