@@ -63,28 +63,21 @@ class CacheBackend(ABC):
     Attributes:
         url: as it was given.
         place: the URL without its password, for messages.
+        quarantine: the place where damaged values go, for messages; each class says it.
+        errors: the exceptions that the client raises; by default `OSError`.
+        lease_seconds: how long a lease lasts, in a store that cannot tell whether a process lives: the cache renews its
+            leases before. None, the default, if leases end with the connection of their process, however it ends.
+        is_thread_safe: whether several threads may call methods at once; by default they may not.
+        is_read_only: whether nothing can be written, so that damaged values stay where they are.
+        folder: the folder that holds the store; None, the default, if it is not on a disk of this machine.
     """
-
-    errors: ClassVar[tuple[type[Exception], ...]] = (OSError,)
-    """The exceptions that the client raises."""
 
     quarantine: str
-    """The place where damaged values go, for messages."""
-
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     lease_seconds: ClassVar[float | None] = None
-    """How long a lease lasts in a store that cannot tell whether its process lives; the cache renews it before.
-
-    None if leases end with the connection of their process, however it ends.
-    """
-
     is_thread_safe: ClassVar[bool] = False
-    """Whether several threads may call methods at once."""
-
     is_read_only: ClassVar[bool] = False
-    """Whether nothing can be written, so that damaged values stay where they are."""
-
     folder: Path | None = None
-    """The folder that holds the store; None if it is not on a disk of this machine."""
 
     def __init__(self, url: str) -> None:
         self.url, self.place = url, without_password(url)
@@ -142,7 +135,10 @@ class CacheBackend(ABC):
 
     @abstractmethod
     def put_many(self, values: Mapping[str, bytes]) -> None:
-        """Store values durably: all, or none where the store can do that. Old values are replaced."""
+        """Store values, replacing old ones; all or none of them, if the store can do that.
+
+        They must be durable when this returns: they are paid for.
+        """
 
     @abstractmethod
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
@@ -183,7 +179,10 @@ class CacheBackend(ABC):
 
     @abstractmethod
     def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """Lease keys to this process, also those that it holds already and `release` must end only once.
+        """Lease keys to this process: each to one process only, if several ask at once.
+
+        It is called for keys that this process does not hold; with `lease_seconds` also for those that it holds, whose
+        leases last as long again.
 
         Returns:
             The keys that other processes hold, each with a name of the process.
@@ -191,4 +190,4 @@ class CacheBackend(ABC):
 
     @abstractmethod
     def release(self, digests: Sequence[str]) -> None:
-        """End leases of this process."""
+        """End leases of this process, so that others can take the keys."""
