@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from modelgauge.stats.intervals import t_interval as t_interval
     from modelgauge.stats.intervals import wilson_interval as wilson_interval
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
+    from modelgauge.stats.perplexities import bits_per_unit as bits_per_unit
+    from modelgauge.stats.perplexities import perplexity as perplexity
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
