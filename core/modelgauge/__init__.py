@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modelgauge.config.secrets import OptionalSecret as OptionalSecret
     from modelgauge.config.secrets import RequiredSecret as RequiredSecret
     from modelgauge.config.secrets import SecretDescription as SecretDescription
+    from modelgauge.data.annotations import Interaction as Interaction
     from modelgauge.data.annotations import MeasuredTestItem as MeasuredTestItem
     from modelgauge.data.annotations import PromptInteractionAnnotations as PromptInteractionAnnotations
     from modelgauge.data.annotations import SUTCompletionAnnotations as SUTCompletionAnnotations

@@ -16,7 +16,7 @@ from doc_pages import REPOSITORY
 from modelgauge import (
     Counts,
     Estimate,
-    PromptInteractionAnnotations,
+    Interaction,
     RunFailure,
     SUTCompletion,
     TestItem,
@@ -252,7 +252,7 @@ def test_every_part_of_an_interaction_is_described() -> None:
     (row,) = [
         line for line in page("record.md").splitlines() if line.startswith("| `interactions` | one for")
     ]
-    assert set(PromptInteractionAnnotations.model_fields) - {*re.findall(r"`(\w+)`", row), "prompt"} == set()
+    assert set(Interaction.model_fields) - {*re.findall(r"`(\w+)`", row), "prompt"} == set()
 
 
 def test_every_total_has_its_row() -> None:

@@ -18,7 +18,7 @@ from modelgauge.bundles.manifest import (
 )
 from modelgauge.bundles.signing import sign
 from modelgauge.config.redaction import Redactor
-from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
+from modelgauge.data.annotations import Interaction, SUTCompletionAnnotations
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.responses import SUTCompletion
@@ -255,9 +255,7 @@ class TextRemover:
         return f"[text {self._numbers.setdefault(hex_digest(text), len(self._numbers) + 1)}]"
 
 
-def _bare(
-    interaction: PromptInteractionAnnotations, prompt: PromptWithContext
-) -> PromptInteractionAnnotations:
+def _bare(interaction: Interaction, prompt: PromptWithContext) -> Interaction:
     """An interaction without texts, and without the keys of its calls, by which short texts could be guessed."""
     completions = tuple(
         [

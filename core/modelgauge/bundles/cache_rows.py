@@ -27,10 +27,7 @@ _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an
 def keys_in(record: ItemRecord) -> Iterator[str]:
     """The keys of the calls that an item took."""
     for interaction in record.interactions:
-        yield from () if interaction.key is None else (interaction.key,)
-        yield from interaction.other_keys
-        for of_completion in interaction.annotation_keys:
-            yield from of_completion.values()
+        yield from interaction.keys
 
 
 def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], redactor: Redactor) -> RowCounts:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.annotations import Interaction
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import RecordedRange, Threshold
 from modelgauge.data.thresholds import PASSED, has_passed
@@ -60,7 +60,7 @@ def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
     is_scored, repeats = record.is_scored, declared.reduce.repeats
     failed = _failed_repeats(record)
     is_one_case = repeats == 1 or not declared.is_session
-    by_repeat: dict[int, list[PromptInteractionAnnotations]] = {}
+    by_repeat: dict[int, list[Interaction]] = {}
     for interaction in record.interactions:
         by_repeat.setdefault(interaction.repeat, []).append(interaction)
     for repeat, answered in by_repeat.items():
@@ -81,9 +81,7 @@ def _failed_repeats(record: ItemRecord) -> set[int]:
     return {failure.repeat for failure in record.failures if failure.repeat is not None}
 
 
-def _of_prompts(
-    record: ItemRecord, answered: Sequence[PromptInteractionAnnotations], *, is_whole: bool
-) -> Iterator[str]:
+def _of_prompts(record: ItemRecord, answered: Sequence[Interaction], *, is_whole: bool) -> Iterator[str]:
     prompts = record.test_item.prompts
     for number, prompt in enumerate(prompts, start=1):
         name = "its prompt" if len(prompts) == 1 else f"its prompt {number}"
@@ -100,7 +98,7 @@ def _of_prompts(
         yield "it has an answer without a completion"
 
 
-def _of_annotations(interaction: PromptInteractionAnnotations, declared: Declared) -> Iterator[str]:
+def _of_annotations(interaction: Interaction, declared: Declared) -> Iterator[str]:
     for each in interaction.response.completions:
         names = each.annotations.keys()
         for name in sorted(names - declared.annotators):

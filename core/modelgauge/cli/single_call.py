@@ -191,10 +191,7 @@ def _make_call(
 
 def responses_of(item: ItemRecord) -> Iterator[SUTResponse]:
     """The responses to an item's prompts, without their annotations."""
-    for interaction in item.interactions:
-        yield SUTResponse(
-            [each.completion for each in interaction.response.completions], interaction.response.usage
-        )
+    return (interaction.response.unannotated for interaction in item.interactions)
 
 
 def _explain(

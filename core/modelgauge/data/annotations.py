@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Supports
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from modelgauge.data.base import Count, Frozen, Text, items_of, typed
+from modelgauge.data.base import Count, Frozen, Text, items_of, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem, context_of
 from modelgauge.data.json_values import check_exact, finite_number
-from modelgauge.data.responses import SUTCompletion, Usage
+from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing
@@ -55,6 +55,16 @@ class SUTResponseAnnotations(Frozen):
     completions: tuple[SUTCompletionAnnotations, ...]
     usage: Usage | None = None
 
+    @property
+    def is_blocked(self) -> bool:
+        """True if the service blocked a completion."""
+        return any(each.completion.blocked for each in self.completions)
+
+    @property
+    def unannotated(self) -> SUTResponse:
+        """The response of the SUT alone."""
+        return SUTResponse([each.completion for each in self.completions], self.usage)
+
 
 class CallTime(NamedTuple):
     """When a call was sent, in seconds of Unix time, and the seconds until its answer; of further attempts the last."""
@@ -63,12 +73,12 @@ class CallTime(NamedTuple):
     seconds: float
 
 
-class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the hash of what is frozen
-    """A prompt and its annotated response.
+class Interaction(Frozen):  # noqa: PLW1641  pydantic makes the hash of what is frozen
+    """A prompt and the response to it, with the annotations of its completions.
 
     Args:
-        prompt: what was asked.
-        response: what was answered.
+        prompt: the prompt.
+        response: the response.
         repeat: the number of the repeat, from 0, if a run asks each prompt several times.
         key: of the answer in the cache, in the journal and in no other JSON; None if it is not cached.
         annotation_keys: for each completion the cache keys of its annotations by name, if any is cached; in the journal
@@ -87,13 +97,91 @@ class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the
     other_keys: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     time: CallTime | None = Field(default=None, exclude=True, repr=False)
 
+    @property
+    def keys(self) -> list[str]:
+        """All cache keys: of the calls to the SUT, of the answers to judges, of annotations."""
+        own = [] if self.key is None else [self.key]
+        return [*own, *self.other_keys, *(key for each in self.annotation_keys for key in each.values())]
+
+    def __key_form__(self) -> tuple[str, dict[str, Any]]:
+        """Return the names of the class and of the fields in cache keys."""
+        return f"{__name__}:PromptInteractionAnnotations", self.__dict__
+
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, PromptInteractionAnnotations) and other.time != self.time:
+        if isinstance(other, Interaction) and other.time != self.time:
             other = other.replaced(time=self.time)
         return super().__eq__(other)
 
 
-def completions_of(interactions: Iterable[PromptInteractionAnnotations]) -> list[SUTCompletionAnnotations]:
+PromptInteractionAnnotations = Interaction
+"""The name of the class in Tests written before."""
+
+
+def make_interaction(
+    prompt: PromptWithContext,
+    response: SUTResponse,
+    repeat: int = 0,
+    *,
+    keys: Sequence[str | None] = (),
+    time: CallTime | None = None,
+) -> Interaction:
+    """Return an interaction without annotations.
+
+    Args:
+        prompt: the prompt.
+        response: the response of the SUT.
+        repeat: the number of the repeat.
+        keys: of the calls in the cache, None for a call that is not cached.
+        time: of the longest call.
+    """
+    completions = tuple(
+        [
+            of_valid(SUTCompletionAnnotations, completion=completion, annotations={})
+            for completion in response.completions
+        ]
+    )
+    return of_valid(
+        Interaction,
+        prompt=prompt,
+        response=of_valid(SUTResponseAnnotations, completions=completions, usage=response.usage),
+        repeat=repeat,
+        key=keys[0] if keys else None,
+        annotation_keys=(),
+        other_keys=tuple([key for key in keys[1:] if key is not None]),
+        time=time,
+    )
+
+
+def add_annotations(
+    interaction: Interaction, found: Iterable[tuple[int, str, Any, str | None]], judge_keys: Iterable[str]
+) -> Interaction:
+    """Return an interaction with annotations.
+
+    Args:
+        interaction: without annotations.
+        found: the annotations in their order: the place of the completion, the name of the annotator, the annotation,
+            and its key in the cache or None.
+        judge_keys: the cache keys of the answers to judges.
+    """
+    response = interaction.response
+    annotations: list[dict[str, Any]] = [{} for _ in response.completions]
+    keys: list[dict[str, str]] = [{} for _ in response.completions]
+    for place, name, annotation, key in found:
+        annotations[place][name] = annotation
+        if key is not None:
+            keys[place][name] = key
+    completions = [
+        completion.replaced(annotations=own)
+        for completion, own in zip(response.completions, annotations, strict=True)
+    ]
+    return interaction.replaced(
+        response=response.replaced(completions=tuple(completions)),
+        annotation_keys=tuple(keys) if any(keys) else (),
+        other_keys=tuple(dict.fromkeys([*interaction.other_keys, *judge_keys])),
+    )
+
+
+def completions_of(interactions: Iterable[Interaction]) -> list[SUTCompletionAnnotations]:
     """All completions of some interactions, with their annotations, in order."""
     return [completion for interaction in interactions for completion in interaction.response.completions]
 
@@ -116,7 +204,7 @@ def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
     return {**rest, "prompt": prompts[place]}
 
 
-Interactions = Annotated[tuple[PromptInteractionAnnotations, ...], BeforeValidator(_with_prompts)]
+Interactions = Annotated[tuple[Interaction, ...], BeforeValidator(_with_prompts)]
 
 
 class _OfItem(Frozen):
@@ -142,13 +230,11 @@ class TestItemAnnotations(_OfItem):
 
     positional_fields: ClassVar[tuple[str, ...]] = ("test_item", "interactions")
 
-    interactions: tuple[PromptInteractionAnnotations, ...]
+    interactions: tuple[Interaction, ...]
 
     if TYPE_CHECKING:
 
-        def __init__(
-            self, test_item: TestItem, interactions: Sequence[PromptInteractionAnnotations]
-        ) -> None: ...
+        def __init__(self, test_item: TestItem, interactions: Sequence[Interaction]) -> None: ...
 
     @property
     def text(self) -> str:

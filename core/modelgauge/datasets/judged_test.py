@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
+from modelgauge.data.annotations import Interaction, TestItemAnnotations
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.results import Threshold
@@ -108,7 +108,7 @@ class JudgedTest(PromptResponseTest):
         return None
 
 
-def _scores(interaction: PromptInteractionAnnotations) -> defaultdict[str, list[Score]]:
+def _scores(interaction: Interaction) -> defaultdict[str, list[Score]]:
     """The scores by metric, one for each completion."""
     found: defaultdict[str, list[Score]] = defaultdict(list)
     for completion in interaction.response.completions:

@@ -8,16 +8,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.cache.keys import was_redacted
-from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.annotations import Interaction, make_interaction
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import TestItem, hex_digest
-from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange, Used
 from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.calls.ask_sut import Asked
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter
-from modelgauge.engine.items.answers import Answered, Answerer, Failed
+from modelgauge.engine.items.answers import Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, merged_note
@@ -307,7 +305,7 @@ class RecordedAnswers(Answerer):
         return {"rescores": self._run_id}
 
     async def answer(
-        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+        self, index: int, item: TestItem, answers: list[Interaction], failed: Failed
     ) -> ItemRecord | None:
         """Take the answers from the journal; what failed at the SUT stays as it is."""
         old = self._take_record(index)
@@ -321,7 +319,9 @@ class RecordedAnswers(Answerer):
             # The SUT failed, or some answers could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
-            Answered(prompt, _asked(recorded), recorded.repeat)  # with the live context
+            make_interaction(  # with the live context
+                prompt, recorded.response.unannotated, recorded.repeat, keys=[recorded.key]
+            )
             for interactions in whole.values()
             for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
@@ -330,7 +330,7 @@ class RecordedAnswers(Answerer):
             for failure in old.failures
             if failure.repeat is not None and failure.repeat not in whole
         }
-        texts = " ".join(answer.asked.response.model_dump_json() for answer in answers if old.digests is None)
+        texts = " ".join(answer.response.model_dump_json() for answer in answers if old.digests is None)
         if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
             error = RedactedAnswerError(
                 f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it "
@@ -354,12 +354,6 @@ class RecordedAnswers(Answerer):
                 f"The prompts of item '{new.id}' are not those that were answered in {self._recorded.path}.",
                 fix="Start a new run: recorded answers cannot be scored as answers to other prompts.",
             )
-
-
-def _asked(recorded: PromptInteractionAnnotations) -> Asked:
-    annotated = recorded.response
-    response = SUTResponse([completion.completion for completion in annotated.completions], annotated.usage)
-    return Asked(response, [recorded.key])
 
 
 def _digest(item: TestItem) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Self, cast
 
 from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
+from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AtStage, message_of
@@ -116,7 +117,9 @@ class Switchboard:
             )
         with self.services.deadlines.paused():
             try:
-                asked = await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
+                asked = await ask_sut(
+                    target, PromptWithContext(prompt), current_tally.get(Tally()).judge_calls
+                )
             except (RunStoppedError, DefinitionError, NotCachedError):
                 raise
             except Exception as error:
@@ -126,13 +129,13 @@ class Switchboard:
                     f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
                     fix="See why it failed in the traceback.",
                 ) from error
-        judge_keys.get([]).extend([key for key in asked.keys if key is not None])
+        judge_keys.get([]).extend(asked.keys)
         if asked.response.is_blocked:
             raise BlockedError(
                 f"The service of SUT '{target.owner.uid}', which '{annotator.uid}' asked, blocked its answer.",
                 fix="Choose another judge, or change the content filter of the service.",
             )
-        return asked.response
+        return asked.response.unannotated
 
     def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
         """The SUT that a judge asks under a name."""

@@ -12,8 +12,8 @@ from pathlib import Path
 import jsonlines
 
 from modelgauge import (
+    Interaction,
     PackageData,
-    PromptInteractionAnnotations,
     PromptResponseTest,
     TestItem,
     TestItemAnnotations,
@@ -37,6 +37,6 @@ class PairedPromptsTest(PromptResponseTest):
         return {"consistency": answer_of(first) == answer_of(second)}
 
 
-def answer_of(interaction: PromptInteractionAnnotations) -> str:
+def answer_of(interaction: Interaction) -> str:
     """The answer to one prompt, without differences that do not matter: `Yes.` and `yes` are the same."""
     return normalize_answer(interaction.response.completions[0].completion.text)

@@ -21,8 +21,8 @@ from modelgauge import (
 )
 from modelgauge.cache.keys import KeyMaker
 from modelgauge.data.annotations import (
+    Interaction,
     MeasuredTestItem,
-    PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
@@ -49,7 +49,7 @@ CHAT = ChatPrompt([ChatMessage(ChatRole.user, "hi"), ChatMessage(ChatRole.assist
 ITEM = TestItem([ASKED], context=1, id="i")
 ANNOTATED = SUTCompletionAnnotations(completion=FULL, annotations={"a": 1})
 RESPONSE = SUTResponseAnnotations(completions=(ANNOTATED,), usage=Usage(input_tokens=1))
-INTERACTION = PromptInteractionAnnotations(prompt=ASKED, response=RESPONSE)
+INTERACTION = Interaction(prompt=ASKED, response=RESPONSE)
 CASE = LLMTestCase("Capital?", actual_output="Paris", tools_called=[ToolCall(name="search")])
 FAILURE = {"stage": "sut", "source_uid": "s", "error_type": "E", "message": "m", "traceback": "t"}
 

@@ -1,7 +1,7 @@
 """Runs made by hand of what was measured, for plans and for the calibration of judges."""
 
 from modelgauge.data.annotations import (
-    PromptInteractionAnnotations,
+    Interaction,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
@@ -74,7 +74,7 @@ def _item(place, item_id, value, prompt):
 
 def _answer(item, item_id, repeat):
     completion = SUTCompletion(f"answer {item_id}" + f", repeat {repeat}" * (repeat > 0))
-    return PromptInteractionAnnotations(
+    return Interaction(
         prompt=item.prompts[0],
         response=SUTResponseAnnotations(completions=[SUTCompletionAnnotations(completion=completion)]),
         repeat=repeat,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from modelgauge.comparison.item_pairs import ItemPairs, PairedSide
 from modelgauge.data.annotations import (
-    PromptInteractionAnnotations,
+    Interaction,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
@@ -32,7 +32,7 @@ def record_of(place, side, *, prompts=("q",), answers=("a",)):
         for answer in answers
     ]
     interactions = [
-        PromptInteractionAnnotations(prompt=prompt, response=SUTResponseAnnotations(completions=completions))
+        Interaction(prompt=prompt, response=SUTResponseAnnotations(completions=completions))
         for prompt in item.prompts
     ]
     return TestItemRecord(index=place, test_item=item, interactions=interactions, measurements={})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PrivateAttr
 
 from modelgauge.data.annotations import (
-    PromptInteractionAnnotations,
+    Interaction,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
@@ -148,7 +148,7 @@ def annotated(
 ) -> TestItemAnnotations:
     prompts = [PromptWithContext(f"p{i}", context=prompt_context) for i in range(len(texts))]
     interactions = [
-        PromptInteractionAnnotations(
+        Interaction(
             prompt=prompt,
             response=SUTResponseAnnotations(
                 completions=[

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from modelgauge.data.annotations import (
+    Interaction,
     MeasuredTestItem,
-    PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
+    add_annotations,
+    make_interaction,
 )
 from modelgauge.data.base import Frozen, UnknownFields
 from modelgauge.data.estimates import Estimate, Score
@@ -30,8 +32,6 @@ from modelgauge.data.responses import (
 )
 from modelgauge.data.results import CallCounts, Counts, RunFailure
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.engine.calls.ask_sut import Asked
-from modelgauge.engine.items.answers import Answered
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError
 
@@ -93,7 +93,7 @@ completions = st.builds(
 usages = st.builds(Usage, input_tokens=optional(st.integers(0, 2**53)), cost_usd=optional(st.floats(0, 1e15)))
 responses = st.builds(SUTResponse, st.lists(completions, min_size=1, max_size=2), optional(usages))
 annotated = st.builds(
-    PromptInteractionAnnotations,
+    Interaction,
     prompt=prompts_with_context,
     response=st.builds(
         SUTResponseAnnotations,
@@ -181,8 +181,16 @@ def test_a_line_of_a_journal_gives_back_its_record(record):
 @given(prompts_with_context, responses)
 def test_an_answer_keeps_prompt_and_response(prompt, response):
     said = [{"place": place} for place in range(len(response.completions))]
-    made = Answered(prompt, Asked(response, ["a key"]), 2, said).recorded()
-    assert (made.repeat, made.key) == (2, "a key")
+    asked = make_interaction(prompt, response, 2, keys=["a key", None, "another"])
+    assert asked.response.unannotated == response
+    assert (asked.repeat, asked.key, asked.other_keys) == (2, "a key", ("another",))
+    assert not any(completion.annotations for completion in asked.response.completions)
+    made = add_annotations(
+        asked,
+        [(place, name, value, None) for place, own in enumerate(said) for name, value in own.items()],
+        ["a judge's", "another"],
+    )
+    assert (made.repeat, made.keys) == (2, ["a key", "another", "a judge's"])
     assert made.prompt is prompt
     assert made.response.usage == response.usage
     assert [completion.completion for completion in made.response.completions] == list(response.completions)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations, completions_of
+from modelgauge.data.annotations import Interaction, SUTCompletionAnnotations, completions_of
 from modelgauge.data.item_records import ItemRecord, trace_of
 from modelgauge.data.items import context_of
 from modelgauge.data.prompts import prompt_text
@@ -72,7 +72,7 @@ ITEMS = RecordTable(
 # --- completions and annotations --------------------------------------------------------------------
 
 
-def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, PromptInteractionAnnotations]]:
+def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, Interaction]]:
     """The interactions of an item, each with the place of its prompt."""
     prompts, taken = record.test_item.prompts, set[tuple[int | None, int]]()
     for interaction in record.interactions:
@@ -90,7 +90,7 @@ def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, PromptIntera
 
 def _completions(
     run_id: str, record: ItemRecord
-) -> Iterator[tuple[Row, PromptInteractionAnnotations, SUTCompletionAnnotations]]:
+) -> Iterator[tuple[Row, Interaction, SUTCompletionAnnotations]]:
     """The completions of an item, each with its key and its interaction."""
     for place, interaction in _interactions(record):
         for number, annotated in enumerate(interaction.response.completions):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar, TypeVarTuple
 
-from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.annotations import Interaction
 from modelgauge.data.item_records import Failure, Stage, TestItemExceptionRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.results import RunFailure, RunStage
@@ -151,7 +151,7 @@ class AtStage:
 
 
 def exception_record(
-    index: int, item: TestItem, interactions: Sequence[PromptInteractionAnnotations], failure: StageError
+    index: int, item: TestItem, interactions: Sequence[Interaction], failure: StageError
 ) -> TestItemExceptionRecord:
     """The record of an item that failed; what is paid is kept in it."""
     return TestItemExceptionRecord(

@@ -1,12 +1,12 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
-from modelgauge.data.annotations import CallTime
-from modelgauge.data.prompts import AnyPrompt, ContinuationPrompt
+from modelgauge.data.annotations import Interaction, make_interaction
+from modelgauge.data.items import PromptWithContext
+from modelgauge.data.prompts import AnyPrompt, ContinuationPrompt, SUTOptions
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
@@ -14,6 +14,7 @@ from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.afresh import replacing
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.retries import usage_in
+from modelgauge.engine.calls.services import CallResult
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
 from modelgauge.engine.loop.together import all_of
 from modelgauge.errors import InvalidResponseError, SingleCompletionError
@@ -24,31 +25,25 @@ from modelgauge.wording.phrases import a_thing, counted
 _ROUNDING = 1e-3
 """The largest log-probability that a sum of rounded numbers may have."""
 
-
-@dataclass(slots=True)
-class Asked:
-    """The response of a SUT to a prompt, with the keys and the time of its calls.
-
-    Args:
-        response: to the prompt.
-        keys: of its calls in the cache, None for a call that is not there; the first is that of the whole response
-            or of its first completion.
-        time: of the longest of its calls; None if none was sent.
-    """
-
-    response: SUTResponse
-    keys: Sequence[str | None] = ()
-    time: CallTime | None = None
+_Answer = tuple[SUTResponse, CallResult]
+"""Our response, and the call that gave the native one."""
 
 
-def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> Awaitable[Asked]:
+async def ask_sut(
+    target: Target,
+    prompt: PromptWithContext,
+    tally: CallTally,
+    repeat: int = 0,
+    options: SUTOptions | None = None,
+) -> Interaction:
     """Ask a SUT one prompt, by one call or by one for each completion.
 
     Args:
         target: the SUT.
-        prompt: with the options of the run laid over its own.
+        prompt: the prompt.
         tally: where the call is counted.
         repeat: which repeat of the prompt this is; each has an answer of its own.
+        options: of the run, which replace those of the prompt.
 
     Raises:
         RunStoppedError: no call may be sent any more.
@@ -57,33 +52,38 @@ def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0
     sut = target.owner
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
+    sent: Any = prompt.prompt if options is None else prompt.prompt.with_options(options)
     number = target.services.options.first_repeat + repeat
-    if prompt.num_completions == 1 or sut.completions == "one_call":
-        return _ask(target, sut, prompt, tally, number)
-    return _ask_several(target, sut, prompt, tally, number)
+    if sent.num_completions == 1 or sut.completions == "one_call":
+        response, call = await _ask(target, sut, sent, tally, number)
+        return make_interaction(prompt, response, repeat, keys=[call.key], time=call.time)
+    answers = await _ask_several(target, sut, sent, tally, number)
+    responses = [response for response, _ in answers]
+    times = [call.time for _, call in answers if call.time is not None]
+    return make_interaction(
+        prompt,
+        joined(responses) if len(responses) > 1 else responses[0],
+        repeat,
+        keys=[call.key for _, call in answers],
+        time=max(times, key=lambda time: time.seconds, default=None),
+    )
 
 
 async def _ask_several(
     target: Target, sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt, tally: CallTally, number: int
-) -> Asked:
+) -> list[_Answer]:
     """Ask for several completions: by one call, unless a call gives one completion only."""
     singles = list(single_prompts(prompt, number))
     split = _split(target, sut, *singles[0])
-    answers: list[Asked] = []
+    answers: list[_Answer] = []
     with suppress(SingleCompletionError):
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
-        if len(answers[0].response.completions) > 1:
-            return answers[0]
+        if len(answers[0][0].completions) > 1:
+            return answers
     answers += await all_of(
         [_ask(target, sut, single, tally, its) for its, single in singles[len(answers) :]]
     )
-    times = [answer.time for answer in answers if answer.time is not None]
-    longest = max(times, key=lambda took: took.seconds, default=None)
-    return Asked(
-        joined([answer.response for answer in answers]),
-        [key for answer in answers for key in answer.keys],
-        longest,
-    )
+    return answers
 
 
 def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt: AnyPrompt) -> Split:
@@ -96,7 +96,7 @@ def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt
     return Split(target.paces.request.of(request_for, sut, prompt), number, is_single)
 
 
-async def _ask(
+def _ask(
     target: Target,
     sut: PromptResponseSUT[Any, Any],
     prompt: AnyPrompt,
@@ -104,12 +104,12 @@ async def _ask(
     number: int,
     *,
     split: Split | None = None,
-) -> Asked:
+) -> Coroutine[Any, Any, _Answer]:
     """Send a prompt as one call. `number` tells identical requests apart."""
-    return await replacing(
+    return replacing(
         lambda: _ask_once(target, sut, prompt, tally, number, split=split),
         target.services.options,
-        lambda asked: asked.response.is_blocked,
+        lambda answer: answer[0].is_blocked,
     )
 
 
@@ -121,23 +121,24 @@ async def _ask_once(
     number: int,
     *,
     split: Split | None,
-) -> Asked:
+) -> _Answer:
+    """Send a prompt once, and translate the response."""
     request = target.paces.request.of(request_for, sut, prompt)
-    called = await target.call(request, tally, number, split)
+    call = await target.call(request, tally, number, split)
     try:
         read = target.paces.response
-        response = read.of(translated, sut, prompt, request, called.response, called.report)
+        response = read.of(translated, sut, prompt, request, call.response, call.report)
     except Exception as error:
-        attach_trace(error, called.report)
+        attach_trace(error, call.report)
         note_kept_answer(target, error)
-        if called.paid:
+        if call.paid:
             target.settle(usage_in(error))
         raise
-    if called.report is not None:
-        tally.note_metrics(called.report.trace)
-    if called.paid:
+    if call.report is not None:
+        tally.note_metrics(call.report.trace)
+    if call.paid:
         target.settle(response.usage)
-    return Asked(response, [called.key], called.time)
+    return response, call
 
 
 def note_kept_answer(target: Target, error: Exception) -> None:

@@ -28,7 +28,7 @@ from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
-from modelgauge.engine.calls.services import Called, Flight, Services
+from modelgauge.engine.calls.services import CallResult, Flight, Services
 from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.calls.traits import (
     JudgeSUTs,
@@ -139,7 +139,7 @@ class Target:
 
     async def call(
         self, request: Any, tally: CallTally, number: int | None = None, split: Split | None = None
-    ) -> Called:
+    ) -> CallResult:
         """Answer a native request, from the cache where it is there.
 
         Args:
@@ -175,20 +175,20 @@ class Target:
                 return self._reread(text, key, flight)
         return await self._first(key, request, tally, split)
 
-    async def _at_once(self, request: Any, tally: CallTally) -> Called:
+    async def _at_once(self, request: Any, tally: CallTally) -> CallResult:
         """The response of a method that only computes; after an error that may pass, it is a call like others."""
         try:
-            return Called(await self.services.deadlines.at_once(self._timed(self._immediate(request))))
+            return CallResult(await self.services.deadlines.at_once(self._timed(self._immediate(request))))
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
         return await self._pay(request, tally, 1)
 
-    async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
+    async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> CallResult:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
         services = self.services
         flight = services.flights[key.digest] = Flight()
-        called: Called | None = None
+        called: CallResult | None = None
         leased: Key | None = None
         try:
             keeps = services.lookups if not asks_afresh() else None
@@ -225,7 +225,7 @@ class Target:
         flight.land(text)
         return called
 
-    async def _unless_split(self, request: Any, tally: CallTally, split: Split | None) -> Called:
+    async def _unless_split(self, request: Any, tally: CallTally, split: Split | None) -> CallResult:
         """Pay for a response, unless a call is known to give one completion only, or turns out to.
 
         Raises:
@@ -267,13 +267,13 @@ class Target:
     def _end_flight(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
-    def _reread(self, text: str, key: Key, flight: Flight) -> Called:
+    def _reread(self, text: str, key: Key, flight: Flight) -> CallResult:
         """A stored response. If its class does not take it any more, the error says how to ask again."""
         if flight.is_reused:
             note_reused(key.digest)
         plain, report = without_report(text)
         try:
-            return Called(self.codec.load(plain), report, paid=False, key=key.digest)
+            return CallResult(self.codec.load(plain), report, paid=False, key=key.digest)
         except InvalidResponseError as error:
             add_note(error, _KEPT)
             raise
@@ -298,7 +298,7 @@ class Target:
 
     async def _pay(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
-    ) -> Called:
+    ) -> CallResult:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
@@ -350,7 +350,7 @@ class Target:
                 services.turns.note(seconds)
                 admission.succeeded(begun)
                 took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if self._waits else None
-                return Called(response, None if use is None else report_of(use, response), took)
+                return CallResult(response, None if use is None else report_of(use, response), took)
             finally:
                 admission.leave(outcome, services.clock() - begun)
             if not failed.is_overload:

@@ -75,7 +75,7 @@ class Flight:
 
 
 @dataclass(slots=True)
-class Called:
+class CallResult:
     """The response of a call, and where it came from.
 
     Args:

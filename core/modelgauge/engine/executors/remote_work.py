@@ -92,9 +92,7 @@ def _check_is_of(index: int, item: TestItem, record: ItemRecord) -> None:
     if record.index != index or not is_same:
         raise MessageError(f"a record of another item than {index}")
     for interaction in record.interactions:
-        keys = [interaction.key, *interaction.other_keys]
-        keys += [key for annotations in interaction.annotation_keys for key in annotations.values()]
-        if not all(key is None or _KEY.fullmatch(key) for key in keys):
+        if not all(_KEY.fullmatch(key) for key in interaction.keys):
             raise MessageError(f"a record of item {index} with an invalid cache key")
 
 

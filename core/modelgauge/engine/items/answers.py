@@ -4,22 +4,17 @@ What the journal of an earlier run answers is in `earlier_run.py`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from modelgauge.data.annotations import (
-    PromptInteractionAnnotations,
-    SUTCompletionAnnotations,
-    SUTResponseAnnotations,
-)
-from modelgauge.data.base import of_valid
+from modelgauge.data.annotations import Interaction, make_interaction
 from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, described
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.ask_sut import Asked, ask_sut
+from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.items.measurer import Reducer
 from modelgauge.engine.items.source import NumberedItem
@@ -30,54 +25,11 @@ Failed = dict[int, Failure]
 """The repeats of an item that failed, while the others are enough to measure it."""
 
 
-@dataclass(slots=True)
-class Answered:
-    """The answer to one prompt, with its annotations as they come.
-
-    Args:
-        prompt: that was asked.
-        asked: the response to it, with the keys and the time of its calls.
-        repeat: which time it was asked, from 0.
-        annotations: of each completion, by the annotators' names; none at first.
-        annotation_keys: the keys of annotations that are in the cache, by the annotators' names, for each completion.
-        judge_keys: the keys of what judges were answered.
-    """
-
-    prompt: PromptWithContext
-    asked: Asked
-    repeat: int = 0
-    annotations: Sequence[dict[str, Any]] = ()
-    annotation_keys: Sequence[dict[str, str]] = ()
-    judge_keys: list[str] = field(default_factory=list)
-
-    def recorded(self) -> PromptInteractionAnnotations:
-        """The answer as records have it."""
-        asked, response = self.asked, self.asked.response
-        annotations = self.annotations or [{} for _ in response.completions]
-        completions = tuple(
-            [
-                of_valid(SUTCompletionAnnotations, completion=completion, annotations=dict(own))
-                for completion, own in zip(response.completions, annotations, strict=True)
-            ]
-        )
-        others = [key for key in asked.keys[1:] if key is not None]
-        return of_valid(
-            PromptInteractionAnnotations,
-            prompt=self.prompt,
-            response=of_valid(SUTResponseAnnotations, completions=completions, usage=response.usage),
-            repeat=self.repeat,
-            key=asked.keys[0] if asked.keys else None,
-            annotation_keys=tuple(self.annotation_keys) if any(self.annotation_keys) else (),
-            other_keys=tuple(dict.fromkeys([*others, *self.judge_keys])),
-            time=asked.time,
-        )
-
-
 class Answerer:
     """The source of answers to the prompts of items. Only `RecordedAnswers` overrides what follows `answer`."""
 
     async def answer(
-        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+        self, index: int, item: TestItem, answers: list[Interaction], failed: Failed
     ) -> ItemRecord | None:
         """Answer all prompts of an item, in all repeats.
 
@@ -152,11 +104,11 @@ class Asking(Answerer):
     """
 
     stage: AtStage
-    ask: Callable[[PromptWithContext, int], Awaitable[Asked]]
+    ask: Callable[[PromptWithContext, int], Awaitable[Interaction]]
     reduce: Reducer
 
     async def answer(
-        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+        self, index: int, item: TestItem, answers: list[Interaction], failed: Failed
     ) -> ItemRecord | None:
         """Ask all prompts at once."""
         del index
@@ -165,18 +117,18 @@ class Asking(Answerer):
             return None
         questions = [(prompt, repeat) for repeat in range(self.reduce.repeats) for prompt in item.prompts]
         results = await all_done([self._ask(*question) for question in questions])
-        answers.extend(result for result in results if isinstance(result, Answered))
+        answers.extend(result for result in results if isinstance(result, Interaction))
         note_failed([repeat for _, repeat in questions], results, failed, self.reduce)
         return None
 
-    async def _ask(self, prompt: PromptWithContext, repeat: int) -> Answered:
+    async def _ask(self, prompt: PromptWithContext, repeat: int) -> Interaction:
         with self.stage:
-            return Answered(prompt, await self.ask(prompt, repeat), repeat)
+            return await self.ask(prompt, repeat)
 
 
 def asking_sut(
     sut: Target, calls: CallTally, options: SUTOptions
-) -> Callable[[PromptWithContext, int], Awaitable[Asked]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Interaction]]:
     """A function that asks a SUT.
 
     Args:
@@ -184,26 +136,21 @@ def asking_sut(
         calls: counts the answers.
         options: of the run, laid over each prompt's.
     """
-    is_plain = options == SUTOptions()
-
-    def ask(prompt: PromptWithContext, repeat: int) -> Awaitable[Asked]:
-        sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        return ask_sut(sut, sent, calls, repeat)
-
-    return ask
+    over = None if options == SUTOptions() else options
+    return lambda prompt, repeat: ask_sut(sut, prompt, calls, repeat, over)
 
 
 def asking_cases(
     given: Callable[[PromptWithContext], SUTResponse],
-) -> Callable[[PromptWithContext, int], Awaitable[Asked]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Interaction]]:
     """A function that gives the answers that cases hold.
 
     Args:
         given: returns the answer to a prompt.
     """
 
-    async def ask(prompt: PromptWithContext, _: int) -> Asked:
-        return Asked(given(prompt))
+    async def ask(prompt: PromptWithContext, repeat: int) -> Interaction:
+        return make_interaction(prompt, given(prompt), repeat)
 
     return ask
 

@@ -1,10 +1,17 @@
 """The stages of one item: prompts are asked, answers annotated and measured; whatever fails, there is a record."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
+from modelgauge.data.annotations import (
+    Interaction,
+    TestItemAnnotations,
+    add_annotations,
+    completions_of,
+)
 from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
@@ -23,13 +30,11 @@ from modelgauge.engine.calls.afresh import replacing
 from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import AnswerTurns
-from modelgauge.engine.items.answers import Answered, Answerer, Failed, note_failed
+from modelgauge.engine.items.answers import Answerer, Failed, note_failed
 from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, joined
 from modelgauge.engine.loop.together import all_done
 from modelgauge.errors import BlockedError, DefinitionError, RecordError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
-
-Interactions = Sequence[PromptInteractionAnnotations]
 
 _BLOCKED = "The service blocked the answer."
 _JUDGE_BLOCKED = "A Test with judges_blocked_answers = True judges such answers."
@@ -65,7 +70,7 @@ class ItemWorker:
         Raises:
             RunStoppedError: no call may be sent any more; the item is not done.
         """
-        answers: list[Answered] = []
+        answers: list[Interaction] = []
         failed: Failed = {}
         try:
             ended = await self.answerer.answer(index, item, answers, failed)
@@ -79,21 +84,19 @@ class ItemWorker:
         except Exception as error:  # noqa: BLE001  a defect, of ours or of an author's object, ends no other item
             return _failed(index, item, answers, StageError("measure", self.measurer.uid, error))
 
-    def _fail_blocked(self, answers: Sequence[Answered], failed: Failed) -> None:
+    def _fail_blocked(self, answers: Sequence[Interaction], failed: Failed) -> None:
         """Fail the repeats that the service blocked. Keep their answers in the record, for `rescore`.
 
         Raises:
             StageError: too few repeats remain to measure the item.
         """
-        blocked = [
-            answer for answer in answers if answer.asked.response.is_blocked and answer.repeat not in failed
-        ]
+        blocked = [answer for answer in answers if answer.response.is_blocked and answer.repeat not in failed]
         if blocked:
             failure = StageError("sut", self.sut_uid, BlockedError(_BLOCKED, fix=_JUDGE_BLOCKED))
             note_failed([answer.repeat for answer in blocked], [failure] * len(blocked), failed, self.reduce)
 
     async def _judge(
-        self, index: int, item: TestItem, answers: Sequence[Answered], failed: Failed
+        self, index: int, item: TestItem, answers: list[Interaction], failed: Failed
     ) -> ItemRecord:
         """Annotate and measure answers, except those of failed repeats.
 
@@ -102,15 +105,13 @@ class ItemWorker:
         """
         if self.annotators:
             try:
-                await self._annotate_all(
-                    [answer for answer in answers if answer.repeat not in failed], failed
-                )
+                await self._annotate_all(answers, failed)
             except StageError as failure:
                 return await self._failed_in_part(index, item, answers, failure, whole=not failed)
         if self.turns.needed:
             await self.turns.turn()
         with self.measurer.stage:
-            interactions = tuple([answer.recorded() for answer in answers])
+            interactions = tuple(answers)
             measured, each = await self._measured_all(item, interactions, failed)
         return of_valid(
             TestItemRecord,
@@ -128,19 +129,17 @@ class ItemWorker:
         )
 
     async def _failed_in_part(
-        self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError, *, whole: bool
+        self, index: int, item: TestItem, answers: Sequence[Interaction], failure: StageError, *, whole: bool
     ) -> ItemRecord:
         """The record of an item of which some annotators failed; the annotations of the others are measured.
 
         Not where the SUT had failed in some repeats (`whole` is False then): a measurement is made of all of them.
         """
         measured = Measured({}, ())
-        is_annotated = whole and any(own for answer in answers for own in answer.annotations)
+        is_annotated = whole and any(each.annotations for each in completions_of(answers))
         if is_annotated and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
             try:
-                measured = await self._measured_in_part(
-                    item, tuple([answer.recorded() for answer in answers])
-                )
+                measured = await self._measured_in_part(item, answers)
             except BaseException as error:
                 if is_from_outside(error) or isinstance(error, RunStoppedError):
                     raise
@@ -151,23 +150,30 @@ class ItemWorker:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
-    async def _annotate_all(self, answers: Sequence[Answered], failed: Failed) -> None:
-        """Annotate completions, and keep the annotations in the order of the test, whichever came first.
+    async def _annotate_all(self, answers: list[Interaction], failed: Failed) -> None:
+        """Annotate the completions of all answers, except those of failed repeats.
 
         No local variable holds the results: a failure would stand in a frame that its own error holds.
+
+        Args:
+            answers: get their annotations, also where others fail.
+            failed: gets the repeats that failed, where the others are enough.
+
+        Raises:
+            StageError: too few repeats are annotated.
         """
-        for answered in answers:
-            answered.annotations = [{} for _ in answered.asked.response.completions]
-            answered.annotation_keys = [{} for _ in answered.asked.response.completions]
+        keys_of_judges: dict[int, list[str]] = defaultdict(list)
         places = [
-            (answered, place, name)
-            for answered in answers
-            for place in range(len(answered.annotations))
-            for name in (self.annotators if self.chosen is None else self._chosen_annotators(answered.prompt))
+            (at, place, name)
+            for at, answer in enumerate(answers)
+            if answer.repeat not in failed
+            for place in range(len(answer.response.completions))
+            for name in (self.annotators if self.chosen is None else self._chosen_annotators(answer.prompt))
         ]
+        calls = [self._annotate(answers[at], place, name, keys_of_judges[at]) for at, place, name in places]
         note_failed(
-            [answered.repeat for answered, _, _ in places],
-            _kept(places, await all_done([self._annotate(*spot) for spot in places])),
+            [answers[at].repeat for at, _, _ in places],
+            _kept(answers, places, await all_done(calls), keys_of_judges),
             failed,
             self.reduce,
         )
@@ -176,15 +182,18 @@ class ItemWorker:
         with AtStage("annotator", self.measurer.uid):
             return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
 
-    async def _annotate(self, answered: Answered, place: int, name: str) -> tuple[Any, str | None]:
+    async def _annotate(
+        self, answer: Interaction, place: int, name: str, of_judges: list[str]
+    ) -> tuple[Any, str | None]:
         target = self.annotators[name]
         annotator: Any = target.owner
-        judge_keys.set(answered.judge_keys)
+        judge_keys.set(of_judges)
         with AtStage("annotator", annotator.uid):
-            response = answered.asked.response
-            completions, cost = response.completions, cost_of_each(response.usage, len(response.completions))
-            paces = target.paces
-            request = paces.request.of(request_of, annotator, answered.prompt, completions[place], cost)
+            completions = answer.response.completions
+            cost = cost_of_each(answer.response.usage, len(completions))
+            request = target.paces.request.of(
+                request_of, annotator, answer.prompt, completions[place].completion, cost
+            )
             return await replacing(lambda: self._annotation(name, request), target.services.options)
 
     async def _annotation(self, name: str, request: Any) -> tuple[Any, str | None]:
@@ -199,7 +208,7 @@ class ItemWorker:
             raise
 
     async def _measured_all(
-        self, item: TestItem, interactions: Interactions, failed: Failed
+        self, item: TestItem, interactions: Sequence[Interaction], failed: Failed
     ) -> tuple[Measured, tuple[dict[str, float], ...]]:
         """The item's measurements, and where prompts were repeated those of each repeat that did not fail."""
         if self.reduce.repeats == 1:
@@ -214,7 +223,7 @@ class ItemWorker:
         with self.measurer.stage:
             return await self.measurer.measure(answered)
 
-    async def _measured_in_part(self, item: TestItem, interactions: Interactions) -> Measured:
+    async def _measured_in_part(self, item: TestItem, interactions: Sequence[Interaction]) -> Measured:
         several = [
             await self.measurer.measure_in_part(_of_repeat(repeat, item, interactions))
             for repeat in range(self.reduce.repeats)
@@ -226,19 +235,32 @@ class ItemWorker:
         return joined(shared, self.reduce)
 
 
-def _kept(places: Iterable[tuple[Answered, int, str]], results: list[Any]) -> list[Any]:
-    """Keep annotations with their answers; return all results, also those that are exceptions."""
-    for (answered, place, name), result in zip(places, results, strict=True):
-        if isinstance(result, BaseException):
-            continue
-        answered.annotations[place][name], key = result
-        if key is not None:
-            answered.annotation_keys[place][name] = key
+def _kept(
+    answers: list[Interaction],
+    places: Sequence[tuple[int, int, str]],
+    results: list[Any],
+    keys_of_judges: Mapping[int, Sequence[str]],
+) -> list[Any]:
+    """Replace answers by annotated ones; return all results, also those that are exceptions.
+
+    Args:
+        answers: of the item.
+        places: the answer, the completion and the annotator of each result, answer by answer.
+        results: annotations with their keys, or exceptions.
+        keys_of_judges: for each answer, the keys of the answers to its judges.
+    """
+    for at, own in groupby(zip(places, results, strict=True), key=lambda pair: pair[0][0]):
+        found = [
+            (place, name, *result)
+            for (_, place, name), result in own
+            if not isinstance(result, BaseException)
+        ]
+        answers[at] = add_annotations(answers[at], found, keys_of_judges[at])
     return results
 
 
 def _failed(
-    index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
+    index: int, item: TestItem, answers: Sequence[Interaction], failure: StageError
 ) -> TestItemExceptionRecord:
     """The record of an item that failed.
 
@@ -247,13 +269,13 @@ def _failed(
     """
     if isinstance(failure.error, RunStoppedError):
         raise failure.error from failure
-    record = exception_record(index, item, [answer.recorded() for answer in answers], failure)
+    record = exception_record(index, item, answers, failure)
     # Its traceback's frames refer to it: without the cycle, memory is freed now, not by some collection.
     failure.__traceback__ = None
     return record
 
 
-def _of_repeat(repeat: int, item: TestItem, interactions: Interactions) -> TestItemAnnotations:
+def _of_repeat(repeat: int, item: TestItem, interactions: Sequence[Interaction]) -> TestItemAnnotations:
     own = tuple([interaction for interaction in interactions if interaction.repeat == repeat])
     return of_valid(TestItemAnnotations, test_item=item, interactions=own)
 

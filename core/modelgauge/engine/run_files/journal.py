@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from modelgauge.cache.keys import was_redacted
-from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.annotations import Interaction
 from modelgauge.data.item_records import ItemRecord, item_from_json, json_fields
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
@@ -112,9 +112,7 @@ def _json_of(record: ItemRecord) -> str:
     return to_json(fields).decode()
 
 
-def _interaction(
-    interaction: PromptInteractionAnnotations, prompts: Sequence[PromptWithContext]
-) -> dict[str, Any]:
+def _interaction(interaction: Interaction, prompts: Sequence[PromptWithContext]) -> dict[str, Any]:
     """The fields of an interaction in a line; its prompt is one of them only if the item does not have it."""
     fields = {"prompt_index": 0, **interaction.__dict__}
     del fields["prompt"]

@@ -8,7 +8,7 @@ from measured_runs import measured_run
 from modelgauge import sample_answers
 from modelgauge.comparison.judges.label_sheets import COLUMNS, read_ratings, write_sheet
 from modelgauge.data.annotations import (
-    PromptInteractionAnnotations,
+    Interaction,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
@@ -80,7 +80,7 @@ def _item(prompts, answers, **fields):
     """An item whose answers are given for each repeat: the texts of the completions to each prompt."""
     item = TestItem(prompts, id="x")
     interactions = [
-        PromptInteractionAnnotations(
+        Interaction(
             prompt=prompt,
             response=SUTResponseAnnotations(
                 completions=[SUTCompletionAnnotations(completion=SUTCompletion(text)) for text in texts]
