@@ -61,7 +61,7 @@ class Contrast:
         items: of both systems.
         name: of the measurement, which both have.
         options: of the comparison.
-        question: the same for measurements with equal values.
+        question: a number that measurements with equal values share.
 
     Raises:
         InvalidDataError: a value is outside the range.
@@ -103,7 +103,7 @@ class Contrast:
         return np.flatnonzero(self._scored)
 
     def _of_values(self) -> Difference:
-        """Return what the items with a value of both systems show."""
+        """Return the difference over the items that have a value of both systems."""
         values = self.values
         if not len(values.before):
             return Difference(difference=None)

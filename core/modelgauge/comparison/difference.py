@@ -93,7 +93,7 @@ class Difference(Frozen):
     direction: Direction | None = None
     value_range: Interval | None = None
 
-    written: ClassVar[tuple[str, ...]] = ()  # the keys of its JSON, in order; none for all fields
+    written: ClassVar[tuple[str, ...]] = ()  # the keys of its JSON, in order; empty for all fields
 
     @property
     def worst_to_best(self) -> Interval | None:

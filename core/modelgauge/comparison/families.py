@@ -1,4 +1,4 @@
-"""`Family`: what is shown together, with p values adjusted together."""
+"""`Family`: the comparisons whose p values are adjusted together."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ class Tested(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The level of findings, and how many p values are adjusted together.
+    """The level of findings, and the number of p values that are adjusted together.
 
     Args:
         baseline: the label of the baseline.
         alpha: the level below which an adjusted p value is a finding.
         size: the number of p values.
-        adjusted: the adjusted p values by question; empty for a comparison that is there already.
+        adjusted: the adjusted p values by question; empty for a finished comparison.
     """
 
     baseline: str

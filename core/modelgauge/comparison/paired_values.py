@@ -1,4 +1,4 @@
-"""`PairedValues`: one measurement of two systems on the same items, and what it shows of their difference."""
+"""`PairedValues`: one measurement of two systems on the same items, and their difference."""
 
 import math
 from typing import NamedTuple
@@ -21,7 +21,7 @@ _LEAST_RESAMPLED = 20
 
 
 class PairedValues(NamedTuple):
-    """One measurement of two systems on the same items, and what is known of it.
+    """One measurement of two systems on the same items, with its clusters and its range.
 
     Args:
         before: (n,) the baseline's; NaN where it has none.
@@ -54,7 +54,7 @@ class PairedValues(NamedTuple):
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Which items, (n,), have a value of both systems."""
+        """A mask of the items that have a value of both systems, (n,)."""
         return ~(np.isnan(self.before) | np.isnan(self.after))
 
     @property
@@ -134,7 +134,7 @@ class PairedValues(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether no value is missing."""
+        """True if no value is missing."""
         return bool(self.scored.all())
 
     @property

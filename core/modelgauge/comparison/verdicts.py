@@ -30,7 +30,7 @@ _OPPOSITES: dict[Verdict, Verdict] = {
 
 
 def verdict(difference: Difference, family: Family, margin: MarginTest | None = None) -> Verdict:
-    """Return what can be said of a candidate.
+    """Return the verdict on a candidate.
 
     Args:
         difference: with its adjusted p value.

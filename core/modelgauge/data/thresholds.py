@@ -1,4 +1,4 @@
-"""Whether an item passed its thresholds: `has_passed` decides it, nothing else. Runs are in `runs/passing.py`.
+"""The decision whether an item passed its thresholds: `has_passed`. That on a run is in `runs/passing.py`.
 
 The class `Threshold` is in `results.py`, since cache keys contain the module of a class.
 """
@@ -17,10 +17,10 @@ def has_passed(
     name: str | None = None,
     thresholds: Mapping[str, Threshold] = MappingProxyType({}),
 ) -> bool | None:
-    """Return whether an item passed a threshold, or all thresholds; nothing else decides it.
+    """Return whether an item passed a threshold, or all thresholds. All code that needs to know calls this function.
 
-    The measurements `NAME.passed` and `passed` say so; all repeats must pass. An item without them is compared with
-    the thresholds.
+    The measurement `NAME.passed` (or `passed`) decides if the item has it; all repeats must pass. Otherwise the
+    measurements are compared with the thresholds.
 
     Args:
         measurements: of the item.

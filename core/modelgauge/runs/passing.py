@@ -1,4 +1,4 @@
-"""Whether a run passed, by the items that passed their thresholds: from the record's results, else from its items.
+"""The decision whether a run passed, by the share of items that passed: from its results, else from its items.
 
 Thresholds of results (`--threshold`) are in `result_thresholds.py`.
 """

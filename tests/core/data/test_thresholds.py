@@ -1,4 +1,4 @@
-"""Whether an item passed: True, False, or None where it was not measured."""
+"""The decision whether an item passed: True, False, or None if it was not measured."""
 
 import pytest
 from hypothesis import given
