@@ -122,8 +122,8 @@ class _JoinedRun:
         """Copy the lines in the order of the test, and count what they hold."""
         journal = JournalFile(self.folder.journal)
         try:
-            for place, line in sorted(self.lines.at.items()):
-                record, offset, text = line.record(), journal.size, line.text()
+            for place, line in self.lines.in_order():
+                record, offset, text = line.record(), journal.size, line.line
                 if record.index != place or record.replaces:  # which are about the part's journal
                     record = record.replaced(index=place, replaces=())
                     _, text = line_of(record, self.description.test_uid, str)
@@ -146,13 +146,10 @@ class _JoinedRun:
         """Return the failure of a run that lacks items; None if it has all."""
         if self.known is None:
             return _unfinished("The parts do not show how many items the test has.")
-        missing = self.known - len(self.lines.at)
+        if not (missing := self.known - len(self.lines.at)):
+            return None
         have = "has" if missing == 1 else "have"
-        return (
-            _unfinished(f"{missing:,} of {counted(self.known, 'item')} {have} no record.")
-            if missing
-            else None
-        )
+        return _unfinished(f"{missing:,} of {counted(self.known, 'item')} {have} no record.")
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of the parts; a note that not all have with the part that has it."""
@@ -194,9 +191,10 @@ class _JoinedSession(_JoinedRun):
     def _manifest(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
         name = {"identifier": self.description.options["identifier"]}
         manifests = [part.manifest for part in self.parts]
+        options = manifests[0].get("options")
         return {
             **super()._manifest({**surroundings, "command": None}),
-            "options": {**manifests[0]["options"], **name},
+            "options": {**(options if isinstance(options, dict) else {}), **name},
             "repeats": self.options.repeats,
             "hyperparameters": dict(self.options.hyperparameters),
             **name,

@@ -7,6 +7,7 @@ rest of it that was measured elsewhere. `joined_run.py` makes one run of parts.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, ClassVar
 
 from modelgauge.config.run_options import options_of
@@ -43,7 +44,7 @@ class Whole(Frozen):
     total: Count | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunPart:
     """A run that is joined with others.
 
@@ -238,16 +239,10 @@ class PartLine:
     item_id: str
     rank: tuple[bool, int]
 
-    def text(self) -> bytes:
-        """Return the line."""
-        return self._line().line
-
     def record(self) -> ItemRecord:
         """Return the record in the line."""
-        return self._line().record()
-
-    def _line(self) -> JournalLine:
-        return next(JournalLines(self.part.folder.journal).at([self.offset]))
+        (line,) = JournalLines(self.part.folder.journal).at([self.offset])
+        return line.record()
 
 
 @dataclass(slots=True)
@@ -264,6 +259,14 @@ class JoinedLines:
     measured: dict[str, set[str]] = field(default_factory=dict)
     mended: int = 0
     _place_of: dict[str, int] = field(default_factory=dict)
+
+    def in_order(self) -> Iterator[tuple[int, JournalLine]]:
+        """Yield the lines in the order of the test, each with its place."""
+        in_order = sorted(self.at.items())
+        for part, placed in groupby(in_order, key=lambda each: each[1].part):
+            places, lines = zip(*placed, strict=True)
+            journal = JournalLines(part.folder.journal)
+            yield from zip(places, journal.at([line.offset for line in lines]), strict=True)
 
     def add(self, part: RunPart) -> None:
         """Add the lines of a part.
