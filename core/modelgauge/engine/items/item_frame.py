@@ -20,10 +20,25 @@ from modelgauge.stats.measured import Range
 Places = Iterable[int] | NDArray[np.int64] | NDArray[np.bool_]
 
 
+class Rows:
+    """Places and summaries of records, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self.offsets, self.indices = array("q"), array("q")
+        self.scored, self.failures = array("b"), array("b")
+
+    def add(self, offset: int, summary: Summary) -> None:
+        """Add a record."""
+        self.offsets.append(offset)
+        self.indices.append(summary.index)
+        self.scored.append(summary.is_scored)
+        self.failures.append(summary.has_failures)
+
+
 class ItemRecords:
     """The records of a run's items, in the order of the test. If an item has several records, the last one counts.
 
-    The beginnings of the lines are read at once, and memory holds 18 bytes for each item. Records stay in their file.
+    The beginnings of the lines are read at once, and memory holds 26 bytes for each item. Records stay in their file.
 
     Args:
         lines: the records, in the order in which they were written.
@@ -40,7 +55,8 @@ class ItemRecords:
     """
 
     def __init__(self, lines: ItemLines, *, skip_damaged: bool = False) -> None:
-        self._begin(lines)
+        self._lines = lines
+        rows = Rows()
         for line in lines:
             try:
                 summary = self._read(line)
@@ -48,32 +64,20 @@ class ItemRecords:
                 if skip_damaged:
                     continue
                 raise
-            self._append(line.offset, summary)
-        self._sort()
+            rows.add(line.offset, summary)
+        self._sort(rows)
 
-    def _begin(self, lines: ItemLines) -> None:
-        self._lines = lines
-        self._all_offsets, self._all_indices = array("q"), array("q")
-        self._all_scored, self._all_failures = array("b"), array("b")
-
-    def _append(self, offset: int, summary: Summary) -> None:
-        """Append a row, for an item that was written after the others."""
-        self._all_offsets.append(offset)
-        self._all_indices.append(summary.index)
-        self._all_scored.append(summary.is_scored)
-        self._all_failures.append(summary.has_failures)
-
-    def _sort(self) -> None:
-        """Put the rows in the order of the test. Until the next `_append`, the frame can be read."""
-        indices = _numbers(self._all_indices)
+    def _sort(self, rows: Rows) -> None:
+        """Take over rows, in the order of the test."""
+        indices = _numbers(rows.indices)
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
         is_last = np.append(ordered[1:] != ordered[:-1], np.ones(min(1, len(order)), dtype=bool))
         self._rows: NDArray[np.int64] = order[is_last]
         self.index: NDArray[np.int64] = ordered[is_last]
-        self.failed: NDArray[np.bool_] = ~self._of_items(self._all_scored).astype(bool)
-        self.has_failures: NDArray[np.bool_] = self._of_items(self._all_failures).astype(bool)
-        self._offsets: NDArray[np.int64] = self._of_items(self._all_offsets)
+        self.failed: NDArray[np.bool_] = ~self._of_items(rows.scored).astype(bool)
+        self.has_failures: NDArray[np.bool_] = self._of_items(rows.failures).astype(bool)
+        self._offsets: NDArray[np.int64] = self._of_items(rows.offsets)
 
     def _read(self, line: ItemLine) -> Summary:
         return line.summary()

@@ -14,7 +14,7 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
-from modelgauge.engine.items.item_frame import ItemRecords
+from modelgauge.engine.items.item_frame import ItemRecords, Rows
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
 from modelgauge.engine.run_files.lines import JournalLines, Summary
@@ -53,7 +53,7 @@ class JournalIndex(ItemRecords):
         *,
         is_asked: bool = False,
     ) -> None:
-        self._begin(JournalLines(path))
+        self._lines, self._added = JournalLines(path), Rows()
         self.options = options if options is not None else RunOptions()
         self._over = None if asks_nothing(self.options.sut_options) else self.options.sut_options
         self.is_asked = is_asked
@@ -82,7 +82,7 @@ class JournalIndex(ItemRecords):
             item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
         is_measured = record.is_scored or bool(record.measurements)
-        self._append(offset, Summary(record.index, record.is_scored, bool(record.failures)))
+        self._added.add(offset, Summary(record.index, record.is_scored, bool(record.failures)))
         self._all_measured.append(is_measured)
         self.is_measured_in_part |= is_measured and not record.is_scored
         if self.is_asked:
@@ -157,7 +157,7 @@ class JournalIndex(ItemRecords):
             population: see `MeasuredItems`.
             directions: see `MeasuredItems`.
         """
-        self._sort()
+        self._sort(self._added)
         unfinished = None if known is None else max(0, known - len(self))
         about = _About(self._shared(), self._shares(), population, directions or {})
         scored, failed = np.flatnonzero(~self.failed), np.flatnonzero(self.failed)

