@@ -196,7 +196,8 @@ class TableColumn:
         fold: the least width, in characters, to which a terminal may fold its texts; None if it never does.
         right: whether a terminal aligns it on the right.
         is_optional: whether it is left out where there is no room, instead of standing below its row.
-        kind: of its cells, for pages. The first column of names names the rows.
+        kind: of its cells, for pages. The first column of names names the rows; "quote" is for the beginnings of texts
+            of others, which may be written from right to left.
         axis: on which a page draws its cells, and which it shows below them; None if no cell is drawn.
         sides: what values left and right of 0 mean, for an axis on a page.
         about: what the name means, in a sentence.
@@ -207,7 +208,7 @@ class TableColumn:
     fold: int | None = None
     right: bool = False
     is_optional: bool = False
-    kind: Literal["", "name", "number"] = ""
+    kind: Literal["", "name", "number", "quote"] = ""
     axis: Axis | None = None
     sides: tuple[str, str] | None = None
     about: str = ""

@@ -257,7 +257,8 @@ class _HtmlTable:
         # On narrow screens the cells of such tables stand below each other, each with its head.
         is_stacked = column.kind == "number" and not {"forest", "cards"}.isdisjoint(self._table.kind.split())
         head = Markup(' data-head="{}"').format(self._page.shown(column.head)) if is_stacked else ""
-        return Markup("<td{}{}>{}</td>").format(look, head, text)
+        direction = Markup(' dir="auto"') if column.kind == "quote" else ""
+        return Markup("<td{}{}{}>{}</td>").format(look, direction, head, text)
 
     def _drawn(self, column: TableColumn, cell: Interval) -> Markup:
         axis = cell.axis or column.axis

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -17,7 +16,7 @@ from modelgauge.comparison.judges.calibration import (
     labels_like,
 )
 from modelgauge.data.thresholds import PASSED
-from modelgauge.documents.document import Block, Heading, Sentences
+from modelgauge.documents.document import Block, Heading, Sentences, TableBlock, TableColumn
 from modelgauge.documents.plots import reliability
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import (
@@ -60,7 +59,7 @@ def show_agreement(request: Request, queue: Queue) -> Response:
         "people/agreement.html.j2",
         title="Agreement of raters",
         queue=queue,
-        raters=[_rater_row(rater, queue) for rater in raters],
+        raters=[_raters_table(raters, queue)] if raters else [],
         several=len(suts) > 1,
         verdict=_verdict(agreements[0], f"{len(raters)} people") if agreements else "",
         agreement=[*_agreement(agreements, {sut: sut for sut in suts})] if agreements else [],
@@ -138,16 +137,20 @@ def _verdict(found: Agreement, who: str) -> str:
     return f"{on} with an alpha of {alpha.value:.2f}{interval}, where 1 is perfect and 0 is chance."
 
 
-def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
-    scores = [rating.score for rating in queue.rated_by(rater).values()]
-    rated = [score for score in scores if score is not None]
-    return {
-        "name": rater,
-        "n": len(rated),
-        "skipped": len(scores) - len(rated),
-        "mean": f"{fmean(rated):.2f}",
-        "counts": [rated.count(score) for score in range(LOWEST, HIGHEST + 1)],
+def _raters_table(raters: Sequence[str], queue: Queue) -> TableBlock:
+    """Return a row for each rater: the mean of the ratings, and how often each score was given."""
+    scores = [[rating.score for rating in queue.rated_by(rater).values()] for rater in raters]
+    rated = [[score for score in several if score is not None] for several in scores]
+    columns = {
+        "Mean": [f"{fmean(several):.2f}" for several in rated],
+        "Rated": [f"{len(several)}" for several in rated],
+        "Skipped": [f"{several.count(None)}" for several in scores],
     }
+    for score in range(LOWEST, HIGHEST + 1):
+        columns[f"{score}"] = [f"{several.count(score)}" for several in rated]
+    names = TableColumn("Rater", raters, kind="name")
+    numbers = (TableColumn(head, cells, kind="number") for head, cells in columns.items())
+    return TableBlock([names, *numbers], label="Raters", kind="rows narrow cards")
 
 
 def _agreement(agreements: Sequence[Agreement], labels: Mapping[str, str]) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from modelgauge.config.redaction import redacted_json
 from modelgauge.datasets.versions import VersionsFolder
+from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.errors import RecordError
 from modelgauge.wording.figures import figure
@@ -18,7 +20,7 @@ from modelgauge_workbench.index.item_queries import item_of, neighbours, same_it
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
-from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.runs.listing import item_name, item_state, shown_run
 from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions
 from modelgauge_workbench.runs.summary import summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
@@ -57,7 +59,7 @@ def show_item(request: Request) -> Response:
         beside=beside,
         previous=address(beside.previous),
         next=address(beside.next),
-        same=[_shown_other(other) for other in same],
+        same=[_same_table(same)] if same else [],
         record=json_block(
             {
                 "record": record_of(workbench, row, item),
@@ -100,15 +102,23 @@ def json_block(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _shown_other(row: sqlite3.Row) -> dict[str, Any]:
-    measured = [
-        f"{name} {figure(value)}"
-        for name, value in json.loads(row["measured"]).items()
-        if not name.endswith(".passed")
+def _same_table(others: Sequence[sqlite3.Row]) -> TableBlock:
+    """Return a row for each run that has the same item."""
+    runs = [
+        item_name(row["sut"], row["began"].replace("T", " ")[:16], row["key"], row["place"]) for row in others
     ]
-    return {
-        **dict(row),
-        "address": f"/runs/{quote(row['key'], safe='')}/items/{row['place'] + 1}",
-        "when": row["began"].replace("T", " ")[:16],
-        "measured": " · ".join(measured),
-    }
+    return TableBlock(
+        [
+            TableColumn("Run", runs, kind="name"),
+            TableColumn("Answer", [row["answer"] for row in others], kind="quote"),
+            TableColumn("State", [item_state(row["state"]) for row in others]),
+            TableColumn("Measured", [Text(_measured(row), look="headline") for row in others]),
+        ],
+        label="Table of runs",
+        kind="rows cards",
+    )
+
+
+def _measured(row: sqlite3.Row) -> str:
+    measured = json.loads(row["measured"]).items()
+    return " · ".join(f"{name} {figure(value)}" for name, value in measured if not name.endswith(".passed"))

@@ -3,12 +3,14 @@
 import json
 import sqlite3
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modelgauge.documents.document import Inline, TableBlock, TableColumn, Text
 from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.files.regular import is_folder
 from modelgauge.runs.trash import TRASH
@@ -65,11 +67,51 @@ def search(request: Request) -> Response:
         "runs/search.html.j2",
         title=f"Items with {words}" if words else "Items",
         words=words,
-        items=[dict(row) | {"when": _when(row["began"])} for row in found[:PAGE]],
+        items=[_found_table(found[:PAGE])] if found else [],
         number=number,
         has_next=len(found) > PAGE,
         address=lambda to: f"/items?{urlencode({'q': words, 'page': to})}",
     )
+
+
+def _found_table(rows: Sequence[sqlite3.Row]) -> TableBlock:
+    """Return a row for each item that was found."""
+    names = [
+        item_name(
+            f"{row['test']}, {row['place'] + 1}",
+            f"{row['sut']} · {_when(row['began'])}",
+            row["key"],
+            row["place"],
+        )
+        for row in rows
+    ]
+    return TableBlock(
+        [
+            TableColumn("Item", names, kind="name"),
+            TableColumn("Question", [row["question"] for row in rows], kind="quote"),
+            TableColumn("Answer", [row["answer"] for row in rows], kind="quote"),
+            TableColumn("State", [item_state(row["state"]) for row in rows]),
+        ],
+        label="Table of items",
+        kind="rows",
+    )
+
+
+def item_name(name: str, beside: str, run: str, place: int) -> Inline:
+    """Return the name of an item in a list, which leads to the item.
+
+    Args:
+        name: the name.
+        beside: what stands smaller below it.
+        run: the key of its run.
+        place: its place in the run.
+    """
+    return Text(name, f"/runs/{quote(run, safe='')}/items/{place + 1}"), " ", Text(beside, look="small")
+
+
+def item_state(state: str) -> Text:
+    """Return the state of an item as a cell of a list, in red unless it is ok."""
+    return Text(state, look="" if state == "ok" else "missed")
 
 
 def show_trash(request: Request) -> Response:

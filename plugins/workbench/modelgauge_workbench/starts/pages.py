@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
-from modelgauge.documents.document import Block, Sentences
+from modelgauge.documents.document import Block, Sentences, TableBlock, TableColumn, Text
 from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
@@ -94,6 +94,7 @@ def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -
         given = order.names.get(name, ())
         return given if name == "judge" and given else [*given, ""]
 
+    rows = [_row(workbench, job) for job in jobs_of(workbench.data_dir)[:_MOST_LISTED]]
     return page(
         request,
         "starts/form.html.j2",
@@ -104,12 +105,31 @@ def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -
         ],
         wrong=len(problems),
         suggestions=workbench.shelf.suggestions(),
-        jobs=[_row(workbench, job) for job in jobs_of(workbench.data_dir)[:_MOST_LISTED]],
+        jobs=[_jobs_table(rows)] if rows else [],
+        is_live=any(row["state"] in ("running", "queued") for row in rows),
         has_demo=workbench.shelf.has_demo(),
     )
 
 
-def _row(workbench: Workbench, job: Job) -> dict[str, Any]:
+def _jobs_table(rows: Sequence[dict[str, str]]) -> TableBlock:
+    """Return a row for each job."""
+    looks = [
+        "headline missed" if row["state"] in ("failed", "killed", "stopped") else "headline" for row in rows
+    ]
+    return TableBlock(
+        [
+            TableColumn("Job", [Text(row["title"], f"/starts/{row['id']}") for row in rows], kind="name"),
+            TableColumn(
+                "State", [Text(row["words"], look=look) for row, look in zip(rows, looks, strict=True)]
+            ),
+            TableColumn("Ordered (UTC)", [row["when"] for row in rows]),
+        ],
+        label="Table of jobs",
+        kind="rows",
+    )
+
+
+def _row(workbench: Workbench, job: Job) -> dict[str, str]:
     """A job in the list; one whose files are damaged says so, and hides no other."""
     try:
         state = workbench.queue.state(job)
