@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from modelgauge.comparison.contrasts import contrasts_of
+from modelgauge.comparison.contrasts import Contrast, contrasts_of
 from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.families import Family
 from modelgauge.comparison.item_pairs import ItemPairs
-from modelgauge.comparison.leaderboards import boards_of
-from modelgauge.comparison.means import means_over_tests
+from modelgauge.comparison.leaderboards import Board, boards_of
+from modelgauge.comparison.means import MeanContrast, means_over_tests
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.options_dicts import CompareOptionsDict
@@ -112,7 +112,9 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         )
     contrasts = contrasts_of(pairs, options)
     means, boards = means_over_tests(contrasts), boards_of(contrasts, options)
-    family = Family.adjusting(runs.baseline.label, options.alpha, [*contrasts, *means, *boards])
+    parts: list[Contrast | MeanContrast | Board] = [*contrasts, *means, *boards]
+    p_values = {question: p for part in parts for question, p in part.p_values().items()}
+    family = Family.adjusting(runs.baseline.label, options.alpha, p_values)
     rows = tuple([contrast.row(family) for contrast in contrasts])
     comparison = Comparison(
         baseline=runs.baseline,

@@ -1,21 +1,14 @@
 """`Family`: the comparisons whose p values are adjusted together."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 from modelgauge.comparison.result import Comparison
 from modelgauge.stats.comparisons.families import holm
 
 Question = Hashable
 """The question that a p value answers. Measurements with equal values on all items ask one question."""
-
-
-class Tested(Protocol):
-    """A part of a comparison whose p values are adjusted together with those of the others."""
-
-    def p_values(self) -> Mapping[Question, float]:
-        """Return its p values by question, not adjusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +28,8 @@ class Family:
     adjusted: Mapping[Question, float] = field(default_factory=dict)
 
     @classmethod
-    def adjusting(cls, baseline: str, alpha: float, parts: Iterable[Tested]) -> Self:
-        """Adjust the p values of all parts of a comparison by Holm's method."""
-        p_values = {question: p for part in parts for question, p in part.p_values().items()}
+    def adjusting(cls, baseline: str, alpha: float, p_values: Mapping[Question, float]) -> Self:
+        """Adjust p values by Holm's method."""
         adjusted = dict(zip(p_values, holm([*p_values.values()]), strict=True))
         return cls(baseline, alpha, len(adjusted), adjusted)
 
