@@ -17,8 +17,8 @@ from modelgauge.data.item_records import Failure, ItemRecord
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, learn_secrets, why_unkept
 from modelgauge.engine.calls.splitting import single_prompts
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.sut import (
@@ -198,7 +198,7 @@ def _explain(
     runner: Runner, owner: Owner, judge_suts: JudgeSUTs, request: Any, texts: Mapping[str, str]
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)
-    keys = keys_of(owner, judge_suts)
+    keys = CallPolicy.of(owner, judge_suts).make_keys()
     if keys is None:
         if owner.is_cheap and judge_suts:
             judges = ", ".join(f"'{sut.uid}'" for sut in judge_suts.values())

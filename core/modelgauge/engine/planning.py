@@ -17,8 +17,8 @@ from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
+from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, declared_response, learn_secrets
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.items.item import checked_choice
 from modelgauge.engine.items.item_ids import DigestSet
 from modelgauge.engine.items.source import chosen
@@ -121,7 +121,7 @@ class Planner:
 
     def _calls(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> "_Calls":
         learn_secrets(owner, self._options.redactor)
-        keys = None if self._kept is None else keys_of(owner, judge_suts)
+        keys = None if self._kept is None else CallPolicy.of(owner, judge_suts).make_keys()
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Calls(keys, codec, self._kept or (lambda _: None), self._seen)
 

@@ -12,7 +12,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Used
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.traits import learn_secrets
+from modelgauge.engine.calls.policy import learn_secrets
 from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.executors.base import Executor, executor_of
 from modelgauge.engine.executors.pool import Pool

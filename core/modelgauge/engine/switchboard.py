@@ -22,8 +22,8 @@ from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
+from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, learn_secrets
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_cached, learn_secrets
 from modelgauge.engine.earlier_run import RecordedAnswers
 from modelgauge.engine.items.answers import Answerer, Asking, asking_cases, asking_sut
 from modelgauge.engine.items.item import ItemWorker
@@ -83,7 +83,7 @@ class Switchboard:
         entrances: Callable[[object, Services], Entrance] | None = None,
     ) -> None:
         self.options = options
-        self._caches = options.caching and any(is_cached(*callee) for callee in called)
+        self._caches = options.caching and any(CallPolicy.of(*callee).is_cached for callee in called)
         self._disk_failed, self._entrances = disk_failed, entrances
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}

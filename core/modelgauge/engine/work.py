@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import printable
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner
+from modelgauge.engine.calls.policy import JudgeSUTs, Owner
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import DefinitionError, IncompatibleError
 from modelgauge.interfaces.annotator import CompletionAnnotator

@@ -16,7 +16,7 @@ from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
 from modelgauge.datasets.differences import DatasetLink
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
-from modelgauge.engine.calls.traits import JudgeSUTs
+from modelgauge.engine.calls.policy import JudgeSUTs
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import InvalidDataError

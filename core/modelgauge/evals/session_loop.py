@@ -16,7 +16,7 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.traits import is_cached
+from modelgauge.engine.calls.policy import CallPolicy
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
@@ -187,7 +187,8 @@ class SessionLoop:
         """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
         options, called = job.options, job.work.called()
         job.ending.enter_context(in_use(callee.owner for callee in called))
-        key = (options.concurrency, options.first_repeat, any(is_cached(*callee) for callee in called))
+        is_cached = any(CallPolicy.of(*callee).is_cached for callee in called)
+        key = (options.concurrency, options.first_repeat, is_cached)
         if key not in self._boards:
             board = await stack.enter_async_context(Switchboard(options, called, self._disk_failed))
             board.services.writer.before_each_group(self._count)

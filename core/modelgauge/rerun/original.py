@@ -15,7 +15,7 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN, PYTEST
 from modelgauge.datasets.dataset_files import FileForm
 from modelgauge.datasets.file_tests import NamedGoldens, inherited
-from modelgauge.engine.calls.traits import learn_secrets
+from modelgauge.engine.calls.policy import learn_secrets
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
 from modelgauge.engine.run_files.manifest import is_signed

@@ -11,7 +11,7 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.json_values import canonical_json
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord
-from modelgauge.engine.calls.traits import declared_response
+from modelgauge.engine.calls.policy import declared_response
 from modelgauge.errors import DefinitionError, MissingSecretError, ModelGaugeError
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import secrets_of

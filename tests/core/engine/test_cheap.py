@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from modelgauge import Score, load_record
-from modelgauge.engine.calls.traits import is_immediate
+from modelgauge.engine.calls.policy import CallPolicy
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_what_only_computes_is_known_by_its_code_and_by_its_author(judged_class)
         is_cheap = True
 
     made = [cls("one", None) for cls in (AtOnce, Dear, Knowing, Waiting)]
-    assert [is_immediate(one) for one in made] == [True, False, False, False]
+    assert [CallPolicy.of(one).is_immediate for one in made] == [True, False, False, False]
 
 
 def test_one_that_cancels_the_task_it_runs_in_fails_its_item_alone(

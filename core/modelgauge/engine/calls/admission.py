@@ -11,11 +11,11 @@ from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import Rate, tokens_of
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
+from modelgauge.engine.calls.policy import CallPolicy
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_sent, limiter_of
 from modelgauge.engine.calls.waiting import Pauses, Server
 from modelgauge.errors import RunStoppedError
-from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT, Retry
+from modelgauge.interfaces.sut import ErrorClass, Fatal, Retry
 from modelgauge.wording.phrases import time_in
 
 _FATAL_CALLS = 3
@@ -43,23 +43,14 @@ class Admission:
     """The `Entrance` of a target in the process of the run.
 
     Args:
-        owner: is called.
+        policy: how its calls are made.
         services: what the run's calls share.
-        judge_suts: the SUTs that a judge asks, by its own names.
-        batched: whether requests are sent in batches.
     """
 
-    def __init__(
-        self,
-        owner: Owner,
-        services: Services,
-        judge_suts: JudgeSUTs | None,
-        *,
-        batched: bool,
-    ) -> None:
-        options, is_sut = services.options, isinstance(owner, PromptResponseSUT)
+    def __init__(self, policy: CallPolicy, services: Services) -> None:
+        options, is_sut, owner = services.options, policy.is_sut, policy.owner
         self._uid, self._services = owner.uid, services
-        self.limiter: Limiter = limiter_of(owner, options, batched=batched)
+        self.limiter: Limiter = policy.make_limiter(options)
         self.pauses = Pauses(services.sleep)
         self.server = Server(
             owner.uid, options.call_timeout, options.first_patience, self.pauses, services.clock
@@ -69,12 +60,12 @@ class Admission:
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
         services.waits |= {self.pauses, self._rate}
-        self._is_sent = is_sent(owner, judge_suts)
+        self._is_sent = policy.is_sent
         self._is_capped = self._is_sent and services.budget.is_capped
         self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = options.concurrency is not None or owner.max_concurrency is not None
-        self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
+        self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (policy.is_batched or chosen) else None
         self._may_wait = self._rate.limited or self._is_metered  # for more than a place and a server
         self._fatal_calls = 0
         self._unreported = Unreported(owner.uid, options)
@@ -208,11 +199,11 @@ class Admission:
             self._first_calls = None
 
 
-def entrance_of(owner: Owner, services: Services, judge_suts: JudgeSUTs | None, *, batched: bool) -> Entrance:
-    """What stands before the calls of an object; arguments as of `Admission`."""
+def entrance_of(policy: CallPolicy, services: Services) -> Entrance:
+    """Return what stands before the calls of an object; arguments as of `Admission`."""
     if services.entrances is not None:
-        return services.entrances(owner, services)
-    return Admission(owner, services, judge_suts, batched=batched)
+        return services.entrances(policy.owner, services)
+    return Admission(policy, services)
 
 
 class FirstCalls:

@@ -27,20 +27,18 @@ from modelgauge.engine.calls.afresh import asks_afresh, note_reused
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
-from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
-from modelgauge.engine.calls.services import CallResult, Flight, Services
-from modelgauge.engine.calls.splitting import Split, Splitting
-from modelgauge.engine.calls.traits import (
+from modelgauge.engine.calls.policy import (
+    CallPolicy,
     JudgeSUTs,
     Owner,
     declared_response,
-    is_batched,
-    is_immediate,
-    is_sent,
-    keys_of,
+    method_of,
     why_unkept,
 )
-from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
+from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
+from modelgauge.engine.calls.services import CallResult, Flight, Services
+from modelgauge.engine.calls.splitting import Split, Splitting
+from modelgauge.engine.loop.deadlines import call_timed_out
 from modelgauge.engine.loop.stalls import Paces
 from modelgauge.errors import (
     CallTimeoutError,
@@ -67,6 +65,7 @@ class Target:
         judge_suts: the SUTs that a judge asks, by its own names: its answers depend on theirs.
 
     Attributes:
+        policy: how its calls are made.
         is_cached: whether its answers are kept.
         splitting: whether several completions of a prompt take a call each.
     """
@@ -75,27 +74,25 @@ class Target:
 
     def __init__(self, owner: Owner, services: Services, judge_suts: JudgeSUTs | None = None) -> None:
         self.owner, self.services = owner, services
-        is_sut = isinstance(owner, PromptResponseSUT)
-        method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
-        batched = is_batched(owner)
+        self.policy = CallPolicy.of(owner, judge_suts)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        self._judge_suts = judge_suts
         self.paces = Paces(owner)
-        self.renew_keys()
+        self._set_keys()
         # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
         self._timed: Callable[[Any], Any] = (
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
-        self._method, self._waits = method, not never_waits(method)
-        # What never waits and costs nothing needs no limits and no further attempts.
-        self._immediate: Any = method if is_immediate(owner) else None
-        if self._immediate is None:
+        self._method = method_of(owner)
+        if not self.policy.is_immediate:
             _ = self.admission  # now, since it refuses a limit that is none
-        self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
 
     def renew_keys(self) -> None:
         """Renew the keys with the current settings of the object."""
-        keys = keys_of(self.owner, self._judge_suts) if self.services.caching else None
+        self.policy = CallPolicy.of(self.owner, self.policy.judge_suts)
+        self._set_keys()
+
+    def _set_keys(self) -> None:
+        keys = self.policy.make_keys() if self.services.caching else None
         if "splitting" not in vars(self) or keys != self._keys:
             self.is_cached, self._keys = keys is not None, keys
             self.splitting = Splitting(
@@ -105,7 +102,7 @@ class Target:
     @cached_property
     def admission(self) -> Entrance:
         """The admission of attempts: limits, rates, caps."""
-        return entrance_of(self.owner, self.services, self._judge_suts, batched=is_batched(self.owner))
+        return entrance_of(self.policy, self.services)
 
     def notes(self) -> Iterator[str]:
         """Yield the notes of the record about the calls."""
@@ -121,9 +118,9 @@ class Target:
     def _send(self) -> Callable[[Any, float], Awaitable[Any]]:
         """Sends a request, and gives up after some seconds."""
         services, owner, method = self.services, self.owner, self._method
-        if isinstance(owner, PromptResponseSUT) and is_batched(owner):
+        if self.policy.is_batched and isinstance(owner, PromptResponseSUT):
             return BatchCollector(owner, services.pool, services.deadlines).send
-        if not self._waits:
+        if not self.policy.waits:
             at_once = services.deadlines.at_once
             return lambda request, _: at_once(self._timed(method(request)))
         if inspect.iscoroutinefunction(method):
@@ -156,7 +153,7 @@ class Target:
         if self._keys is None:
             called = await (
                 self._unless_split(request, tally, split)
-                if self._immediate is None
+                if not self.policy.is_immediate
                 else self._at_once(request, tally)
             )
             tally.paid += 1
@@ -178,7 +175,7 @@ class Target:
     async def _at_once(self, request: Any, tally: CallTally) -> CallResult:
         """The response of a method that only computes; after an error that may pass, it is a call like others."""
         try:
-            return CallResult(await self.services.deadlines.at_once(self._timed(self._immediate(request))))
+            return CallResult(await self.services.deadlines.at_once(self._timed(self._method(request))))
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
@@ -292,7 +289,7 @@ class Target:
         return response if self.codec.comes_back(response) else self._text_to_store(response)[1]
 
     def _check_sendable(self) -> None:
-        if self.services.options.only_cached and is_sent(self.owner, self._judge_suts):
+        if self.services.options.only_cached and self.policy.is_sent:
             problem = f"The cache has no answer of '{self.owner.uid}' to this, and nothing is sent."
             raise NotCachedError(problem, fix="Leave only_cached out to ask for it.")
 
@@ -309,7 +306,7 @@ class Target:
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
         """
-        services, admission = self.services, self.admission
+        services, admission, policy = self.services, self.admission, self.policy
         self._check_sendable()
         queued = services.clock()
         attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
@@ -319,7 +316,7 @@ class Target:
             begun = services.clock()
             left = attempts.begin(queued, begun)
             outcome: Outcome | None = Outcome.other
-            observes = self._leaves_spans and Observation.exists
+            observes = policy.leaves_spans and Observation.exists
             use = Use(self.owner.uid, {"request": request}, self._observation) if observes else None
             try:
                 response = await self._attempt(request, left, use)
@@ -349,7 +346,7 @@ class Target:
                 seconds = services.clock() - begun
                 services.turns.note(seconds)
                 admission.succeeded(begun)
-                took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if self._waits else None
+                took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if policy.waits else None
                 return CallResult(response, None if use is None else report_of(use, response), took)
             finally:
                 admission.leave(outcome, services.clock() - begun)

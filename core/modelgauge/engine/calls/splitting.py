@@ -12,7 +12,7 @@ from modelgauge.cache.keys import FOUND_OUT, Entry, Key, KeyMaker
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse, Usage
 from modelgauge.engine.calls.lookups import Lookups
-from modelgauge.engine.calls.traits import Owner
+from modelgauge.engine.calls.policy import Owner
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import DefinitionError, SingleCompletionError
 from modelgauge.interfaces.sut import Completions, PromptResponseSUT
