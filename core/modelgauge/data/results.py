@@ -225,10 +225,14 @@ class Amounts(Frozen):
     """
 
     def __add__(self, other: Self) -> Self:
-        return of_valid(type(self), **{name: value + getattr(other, name) for name, value in self})
+        return of_valid(
+            type(self), **{name: mine + getattr(other, name) for name, mine in self.__dict__.items()}
+        )
 
     def __sub__(self, other: Self) -> Self:
-        return of_valid(type(self), **{name: value - getattr(other, name) for name, value in self})
+        return of_valid(
+            type(self), **{name: mine - getattr(other, name) for name, mine in self.__dict__.items()}
+        )
 
 
 class CallCounts(Amounts):

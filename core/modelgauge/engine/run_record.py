@@ -48,7 +48,7 @@ def run_record(
         "prompts": len(index.prompts) if index.is_asked else None,
         "distinct_prompts": index.distinct_prompts(),
         "counts": tally.counts(used, None if known is None else max(0, known - tally.items)),
-        "seconds": used.seconds,
+        "seconds": round(used.seconds, 3),
         "spent": used.spent,
     }
     return TestRecord(**fields | facts)

@@ -61,7 +61,7 @@ class Totals(Frozen):
 
     @model_serializer
     def _in_file(self) -> dict[str, Any]:
-        fields = {**dict(self), **dict(self.used)}
+        fields = {**self.__dict__, **self.used.__dict__, "seconds": round(self.used.seconds, 3)}
         return {key: fields[name] for key, name in _FIELDS.items()}
 
 

@@ -130,7 +130,6 @@ class Cases:
                 case.notes.append(f"{case.test}: {_UNJUDGED}")
         in_order = sorted(cases.values(), key=lambda case: (case.order, case.index))
         total = sum(map(Used.load, used.values()), Used())
-        total = total.replaced(seconds=round(total.seconds, 3))
         return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
 
     @property

@@ -131,7 +131,7 @@ class Tally:
         Args:
             seconds: wall time of this session.
         """
-        used = self.before + of_valid(
+        return self.before + of_valid(
             Used,
             sut_calls=self.sut_calls.counts,
             annotator_calls=self.annotator_calls.counts,
@@ -142,7 +142,6 @@ class Tally:
             cost_usd=self.cost,
             seconds=seconds,
         )
-        return used.replaced(seconds=round(used.seconds, 3))
 
     def counts(self, used: Used, not_begun: int | None = None) -> Counts:
         """Return the counts of a record.
