@@ -225,14 +225,12 @@ class Amounts(Frozen):
     """
 
     def __add__(self, other: Self) -> Self:
-        return of_valid(
-            type(self), **{name: mine + getattr(other, name) for name, mine in self.__dict__.items()}
-        )
+        mine = self.__dict__
+        return of_valid(type(self), **{name: mine[name] + getattr(other, name) for name in mine})
 
     def __sub__(self, other: Self) -> Self:
-        return of_valid(
-            type(self), **{name: mine - getattr(other, name) for name, mine in self.__dict__.items()}
-        )
+        mine = self.__dict__
+        return of_valid(type(self), **{name: mine[name] - getattr(other, name) for name in mine})
 
 
 class CallCounts(Amounts):
@@ -297,9 +295,6 @@ class Used(CallsByKind, Spent):
     def spent(self) -> Spent:
         """Attempts, tokens and dollars, as a record has them."""
         return Spent() + self
-
-
-# --- items by outcome -------------------------------------------------------------------------------
 
 
 class Outcomes(Frozen):
