@@ -179,7 +179,8 @@ class SharedRun:
             there = {line.index: line.line for line in lines.after(0)}
             end = journal.path.stat().st_size
             for item in reversed(items):
-                if line_of(item.replaced(replaces=()), source_uid, self._redact)[1] != there.get(item.index):
+                line = line_of(item.replaced(replaces=()), source_uid, self._redact)[1]
+                if line != there.get(item.index) or {*item.replaces} - {item.index}:
                     journal.append(line_of(item, source_uid, self._redact)[1])
             self._blank_secrets(journal.path, end)
             index = JournalIndex(journal.path, ranges)

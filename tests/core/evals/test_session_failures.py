@@ -6,10 +6,6 @@ from pathlib import Path
 import pytest
 from pytest_sessions import records
 
-from modelgauge.engine.run_files.shared_journal import SharedJournal
-from modelgauge.errors import RunStoppedError
-from modelgauge.files.lock import lock
-
 SOURCE = """
 from modelgauge.evals import LLMTestCase, assert_test
 from modelgauge.metrics import ExactMatchMetric
@@ -123,15 +119,3 @@ def test_an_app_that_takes_something_else_than_a_question_is_told_in_the_users_l
     assert code == 1
     assert "TypeError: app() missing 1 required positional argument: 'user'" in output
     assert set(re.findall(r"^(\S+\.py):\d+: ", output, re.MULTILINE)) == {"test_app.py"}
-
-
-def test_a_stopped_process_that_holds_the_journal_is_not_waited_for_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("modelgauge.engine.run_files.shared_journal._PATIENCE", 0.05)
-    journal = SharedJournal(tmp_path / "items.jsonl")
-    held = lock(tmp_path / ".turn", "a+b")
-    with pytest.raises(RunStoppedError, match="does not go on"):
-        journal.append(b"lost\n")
-    held.close()
-    journal.append(b"kept\n")
-    journal.close()
-    assert (tmp_path / "items.jsonl").read_bytes() == b"kept\n"
