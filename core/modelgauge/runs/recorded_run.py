@@ -7,18 +7,21 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import SCHEMA_VERSION, RunIdentity, TestRecord, record_from_json
 from modelgauge.data.results import GIVEN, RunFailure
 from modelgauge.data.thresholds import failing
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.items.item_frame import ItemFrame, ItemRecords
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.run_files.lines import ItemLines, JournalLines, RecordLines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import NewRunNeededError
+
+if TYPE_CHECKING:
+    from modelgauge.engine.items.item_frame import ItemFrame, ItemRecords
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
 
@@ -39,18 +42,20 @@ class RecordedRun:
     ended: bool = True
     going_on: bool = False
 
-    def items(self) -> ItemRecords:
+    def items(self) -> "ItemRecords":
         """Return the records of the items in the order of the test."""
-        return ItemRecords(self._lines())
+        records: ItemRecords = _frames().ItemRecords(self._lines())
+        return records
 
-    def frame(self, *, match: str | None = None, group: str | None = None) -> ItemFrame:
+    def frame(self, *, match: str | None = None, group: str | None = None) -> "ItemFrame":
         """Return the columns of the items in the order of the test.
 
         Args:
             match: see `ItemFrame`.
             group: see `ItemFrame`.
         """
-        return ItemFrame(self._lines(), self.record, match=match, group=group)
+        frame: ItemFrame = _frames().ItemFrame(self._lines(), self.record, match=match, group=group)
+        return frame
 
     def _lines(self) -> ItemLines:
         return RecordLines(self.record) if self.folder is None else JournalLines(self.folder.journal)
@@ -112,6 +117,11 @@ class RecordedRun:
                 yield record
 
 
+def _frames() -> Any:
+    """Import the module of frames when it is used: it needs numpy, which a worker does without."""
+    return import_module("modelgauge.engine.items.item_frame")
+
+
 def higher_cap(records: Iterable[TestRecord]) -> str:
     """The options that `resume` needs, since caps were reached; nothing where none was."""
     messages = " ".join(record.failure.message for record in records if record.failure is not None)
@@ -162,7 +172,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     if isinstance(options, dict):
         known |= {name: options[name] for name in _OF_OPTIONS if name in options}
     record = record_from_json({"schema_version": SCHEMA_VERSION, **known}, str(folder.path / MANIFEST))
-    items, totals = ItemRecords(JournalLines(folder.journal)), read_totals(folder)
+    items, totals = RecordedRun(record, folder).items(), read_totals(folder)
     tally = Tally(items=len(items))
     for item in items.records(items.has_failures):
         tally.count(item)

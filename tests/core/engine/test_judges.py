@@ -81,7 +81,7 @@ def test_a_judge_knows_what_its_sut_can_do(make_test, make_sut, run):
             return sorted(capability.__name__ for capability in self.sut_capabilities("judge"))
 
         def translate_response(self, request, response):
-            return response == ["AcceptsChatPrompt", "AcceptsTextPrompt", "ProducesStructuredOutput"]
+            return "ProducesStructuredOutput" in response
 
     able = FakeSUT("able", capabilities=[ProducesStructuredOutput])
     values = [
