@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
-from modelgauge.engine.run_files.lines import JournalLines
+from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
@@ -25,6 +25,7 @@ from modelgauge_workbench.runs.notes import NOTES, Notes
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
 _ABOUT = {"run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_label", "dataset"}
+_RELOAD = "Reload the page."
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON, _DAMAGED = "running", "damaged"
 RECORDED = "recorded answers"
@@ -157,6 +158,26 @@ def new_items(journal: Path, start: int, known: dict[tuple[str, ...], None]) -> 
         except RecordError:  # `modelgauge check` says what is wrong
             continue
         yield ItemRow(place, line.replaces, line.offset, len(line.line), row, _failure(row, known))
+
+
+def item_line(journal: Path, start: int, place: int) -> JournalLine:
+    """Return the line of an item of the index.
+
+    Args:
+        journal: of the run.
+        start: of the line, as the index has it.
+        place: of the item in the test.
+
+    Raises:
+        RecordError: the journal is not what it was when it was indexed.
+    """
+    try:
+        line = next(JournalLines(journal).at([start]))
+    except OSError as error:
+        raise RecordError(f"{journal} cannot be read: {error.strerror}.", fix=_RELOAD) from None
+    if line.index != place:
+        raise RecordError(f"{journal} has changed.", fix=_RELOAD)
+    return line
 
 
 def _failure(row: Row, known: dict[tuple[str, ...], None]) -> str:

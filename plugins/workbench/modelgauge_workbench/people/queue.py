@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.errors import RecordError
 from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.rows import item_line
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
@@ -84,15 +84,7 @@ class Answer:
         Raises:
             RecordError: the journal is not what it was when it was indexed.
         """
-        journal = self.run.folder.journal
-        try:
-            record = next(JournalLines(journal).at([self.start])).record()
-        except OSError as error:
-            fix = "Reload the page."
-            raise RecordError(f"{journal} cannot be read: {error.strerror}.", fix=fix) from None
-        if record.index != self.place:
-            raise RecordError(f"{journal} has changed.", fix="Reload the page.")
-        return record
+        return item_line(self.run.folder.journal, self.start, self.place).record()
 
 
 class Queue:

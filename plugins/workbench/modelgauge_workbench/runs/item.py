@@ -13,11 +13,10 @@ from starlette.responses import Response
 from modelgauge.config.redaction import redacted_json
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.documents.document import TableBlock, TableColumn, Text
-from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.errors import RecordError
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
-from modelgauge_workbench.index.rows import GOING_ON
+from modelgauge_workbench.index.rows import GOING_ON, item_line
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import item_name, item_state, shown_run
@@ -82,13 +81,10 @@ def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict
         HTTPException: the line is no more what it was.
     """
     journal = folder_of(workbench.index, run).journal
-    has_changed = HTTPException(409, "The journal of the run has changed: reload the page.")
     try:
-        _, record = next(JournalLines(journal).at([item["start"]])).read_json(dict)
-    except (OSError, RecordError):
-        raise has_changed from None
-    if record.get("index") != item["place"]:
-        raise has_changed
+        _, record = item_line(journal, item["start"], item["place"]).read_json(dict)
+    except RecordError:
+        raise HTTPException(409, "The journal of the run has changed: reload the page.") from None
     clean: dict[str, Any] = redacted_json(record, workbench.redact)
     return clean
 
