@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from modelgauge.documents.charts import axis_ruler as axis_ruler
     from modelgauge.documents.charts import histogram as histogram
     from modelgauge.documents.charts import interval_bar as interval_bar
+    from modelgauge.documents.html import as_html as as_html
     from modelgauge.documents.plots import over_time as over_time
     from modelgauge.documents.plots import reliability as reliability
     from modelgauge.documents.plots import steps as steps

@@ -170,9 +170,11 @@ def test_the_parts_of_a_page_can_be_had_from_python(tmp_path):
     record = _run(tmp_path, 3).record
     table = reports.ItemTable()
     assert len(list(table.parts(record))) == 1
-    heading, verdict, *_ = reports.run_document(record, table)
+    document = [*reports.run_document(record, table)]
+    heading, verdict, *_ = document
     assert heading.text == "many on sut"
     assert verdict.text.startswith("1 of 3: right 0.33")
+    assert reports.as_html(document).startswith("<header>\n<h1>many on sut</h1>")
 
 
 def test_secrets_that_are_known_by_now_are_in_no_part_of_a_page(tmp_path):
