@@ -11,6 +11,16 @@ LONGEST_FUNCTION, LONGEST_FILE = 60, 400
 SAY_NOTHING = {"helpers", "misc", "util", "utils"}
 LATE_IMPORT = re.compile(r'import_module\("(modelgauge\.[\w.]+)"')
 EXEMPTION = re.compile(r"# (?:noqa: [A-Z0-9, ]+|type: ignore\[[a-z, -]+\])(?P<reason>.*)")
+DECODING = {
+    "core/modelgauge/data/item_records.py",  # has the function
+    "core/modelgauge/engine/run_files/lines.py",  # reads journals
+    "core/modelgauge/engine/run_files/journal.py",  # reads what it is about to write
+    "core/modelgauge/engine/earlier_run.py",  # gets lines from the driver
+    "core/modelgauge/engine/executors/remote_work.py",  # gets lines from workers
+    "core/modelgauge/runs/record_files.py",  # reads files of --output-file
+    "plugins/workbench/modelgauge_workbench/datasets/table.py",  # reads a record without its secrets
+}
+"""Files that decode records of items. All others get them from `ItemRecords`, `ItemFrame` or `JournalLines`."""
 
 FILES = [*core_files(), *plugin_files(), *script_files()]
 
@@ -137,3 +147,8 @@ def test_variables_say_what_they_are() -> None:
         made = [node for node in names if isinstance(node.ctx, ast.Store) and id(node) not in beside]
         vague += [f"{name_of(file)}:{node.lineno}" for node in made]
     assert vague == []
+
+
+def test_records_of_items_are_decoded_in_few_places() -> None:
+    decoding = {name_of(file) for file in FILES if "item_from_json(" in file.read_text(encoding="utf-8")}
+    assert decoding == DECODING
