@@ -35,28 +35,26 @@ class Budget:
         max_cost: US dollars that SUTs report.
 
     Attributes:
+        is_metered: True if tokens or dollars, which SUTs report, are capped.
+        is_capped: True if calls, tokens or dollars are capped.
         spent: by all runs of the command, in earlier sessions too; counted only if something is capped.
     """
 
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
+    is_metered: bool = field(init=False)
+    is_capped: bool = field(init=False)
     spent: Spent = field(default=Spent(), init=False)
-    _before: Spent = field(default=Spent(), init=False)  # this session
+    _before: Spent = field(default=Spent(), init=False)  # this session began
     _under_way: int = 0
     _answers: int = 0  # of this session
     _waiting: WaitingLine = field(default_factory=WaitingLine)
     _given_up: bool = False
 
-    @property
-    def is_capped(self) -> bool:
-        """Whether calls, tokens or dollars are capped."""
-        return self.max_calls is not None or self.is_metered
-
-    @property
-    def is_metered(self) -> bool:
-        """Whether there is a cap of what SUTs report."""
-        return self.max_tokens is not None or self.max_cost is not None
+    def __post_init__(self) -> None:
+        self.is_metered = self.max_tokens is not None or self.max_cost is not None
+        self.is_capped = self.max_calls is not None or self.is_metered
 
     def begin(self, spent: Spent) -> None:
         """Begin a session.
