@@ -45,7 +45,7 @@ def added_later(default: Any, **options: Any) -> Any:
     While it has its default, JSON and cache keys leave it out: keys, digests and journals stay as they were.
 
     Args:
-        default: of the field.
+        default: of the field: None, False, 0 or ().
         options: others of `pydantic.Field`.
     """
     return Field(default=default, exclude_if=IsDefault(default), **options)

@@ -84,6 +84,9 @@ class ItemRecord(Frozen):
         failures: the failed repeats of a scored item, or the one failure of an item that was not scored.
         digests: of the item before secrets were taken out of the record; None if there were none.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
+
+    Class attributes:
+        is_scored: True for an item that was scored, perhaps by some of its repeats.
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -108,6 +111,8 @@ class ItemRecord(Frozen):
     digests: Digests | None = None
     redacted: bool = False
 
+    is_scored: ClassVar[bool]
+
     @field_validator("failures")
     @classmethod
     def _check_repeats(cls, failures: tuple[Failure, ...], info: ValidationInfo) -> tuple[Failure, ...]:
@@ -115,11 +120,6 @@ class ItemRecord(Frozen):
         if of_item != ([True] if info.data.get("kind") == "exception" else [False] * len(failures)):
             raise ValueError("a scored item has failures of repeats, any other has one of the whole item")
         return failures
-
-    @property
-    def is_scored(self) -> bool:
-        """True if the item was scored, perhaps by some of its repeats."""
-        return self.kind == "item"
 
     @property
     def failure(self) -> Failure | None:
@@ -146,8 +146,13 @@ class ItemRecord(Frozen):
 
 
 class TestItemRecord(ItemRecord):
-    """The record of an item that was scored, as plugins get it."""
+    """The record of an item that was scored, as plugins get it.
 
+    Class attributes:
+        is_scored: True.
+    """
+
+    is_scored = True
     kind: Literal["item"] = "item"
     interactions: Interactions
     measurements: Measurements
@@ -169,8 +174,12 @@ class TestItemExceptionRecord(ItemRecord):
     """The record of an item that could not be scored, as plugins get it.
 
     Its JSON has the fields of the failure beside those of the item.
+
+    Class attributes:
+        is_scored: False.
     """
 
+    is_scored = False
     kind: Literal["exception"] = "exception"
 
     @model_validator(mode="before")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
@@ -9,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -170,18 +171,18 @@ def _comes_back(model: BaseModel) -> bool:
 # --- the canonical text ---------------------------------------------------------------------------------
 
 
-class IsDefault:
+class IsDefault(partial[bool]):
     """The `exclude_if` of a field that was added to a class later, see `added_later`.
 
+    Whatever is written calls it for each such field, so no Python runs in it.
+
     Args:
-        default: of the field.
+        default: of the field: None, False, 0 or (), each of which is one object.
     """
 
-    def __init__(self, default: object) -> None:
-        self._default = default
-
-    def __call__(self, value: object) -> bool:
-        return type(value) is type(self._default) and value == self._default
+    def __new__(cls, default: object) -> Self:
+        """Bind the default."""
+        return super().__new__(cls, operator.is_, default)
 
 
 def canonical_json(value: Any) -> str:
