@@ -154,6 +154,13 @@ class App:
         self.note(text)
         self.exit_code = self.exit_code or exit_code
 
+    def open_in_browser(self, address: str) -> None:
+        """Open a page in the browser, or say that there is none."""
+        import webbrowser
+
+        if not webbrowser.open(address):
+            self.note(f"No browser was found. The page is at {address}")
+
     def show_json(self, value: object) -> None:
         """Print one JSON object to stdout.
 

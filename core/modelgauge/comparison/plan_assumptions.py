@@ -33,7 +33,9 @@ from modelgauge.wording.phrases import counted
 # Runs of other tests say how much systems vary, too.
 _ALLOWED = tuple(kind for kind in ALLOWED if kind != "test")
 _NO_CORRELATION = (
-    "--correlation is not given: 0 is assumed, so that pairing saves nothing. Two --runs say what it is."
+    "--correlation is not given: 0 is assumed, so that pairing saves nothing; its test even takes a few items more. "
+    "Answers of two systems to the same items are mostly alike, and then it saves items. Two --runs say what the "
+    "correlation is."
 )
 
 

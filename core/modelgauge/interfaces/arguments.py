@@ -78,6 +78,35 @@ def explains_arguments(target: T) -> T:
     return target
 
 
+def unfit_signature(cls: type, name: str, declared: Callable[..., Any]) -> tuple[str, str] | None:
+    """Compare the signature of a method with that of its interface.
+
+    Args:
+        cls: the class that defines the method.
+        name: of the method.
+        declared: the method of the interface, by whose parameters it is called.
+
+    Returns:
+        A problem and its fix; None if the method takes what it is called with.
+    """
+    parameters = list(inspect.signature(declared).parameters)
+    is_bound = isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
+    try:
+        # A decorator may pass arguments of its own, so what it wraps does not count.
+        inspect.signature(getattr(cls, name), follow_wrapped=False).bind(*parameters[is_bound:])
+    except ValueError:  # it has no signature
+        return None
+    except TypeError:
+        problem = f"{name} cannot be called with ({', '.join(parameters[1:])})."
+        return problem, f"Write {signature_line(declared)}."
+    return None
+
+
+def signature_line(function: Callable[..., Any]) -> str:
+    """Return the first line of a method's definition, without types."""
+    return f"def {function.__name__}({', '.join(inspect.signature(function).parameters)})"
+
+
 def _unknown_argument(cls: Callee, name: str, known: list[str]) -> ArgumentError:
     return _error(cls, f"there is no argument '{name}'", did_you_mean(name, known), known)
 

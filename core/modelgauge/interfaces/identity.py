@@ -19,7 +19,7 @@ from modelgauge.config.secrets import Secret
 from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
-from modelgauge.interfaces.arguments import unbound_arguments
+from modelgauge.interfaces.arguments import unbound_arguments, unfit_signature
 from modelgauge.interfaces.changes import Changes, written_constructor
 from modelgauge.wording.phrases import ends
 
@@ -49,6 +49,15 @@ class Initialization(Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+CALLED_BY_THE_ENGINE = (
+    *("translate_text_prompt", "translate_chat_prompt", "translate_continuation_prompt"),
+    *("translate_request", "translate_response"),
+    *("evaluate", "evaluate_batch", "annotate", "get_suts", "get_dependencies", "make_test_items"),
+    *("get_annotators", "choose_annotators", "measure_quality", "measure_in_part", "aggregate_measurements"),
+)
+"""The methods of authors, in the order of their calls."""
+
+_INTERFACES = __name__.rpartition(".")[0]
 _HANDED_ON = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -345,6 +354,12 @@ def _check_methods(cls: type) -> None:
             f"{cls.__qualname__} does not define {', '.join(missing)}.",
             fix=f"Add to the class: {'; '.join(f'def {name}(self, …)' for name in missing)}.",
         )
+    for name in CALLED_BY_THE_ENGINE:
+        own = (base for base in cls.__mro__ if name in vars(base) and base.__module__.startswith(_INTERFACES))
+        interface = next(own, None)
+        unfit = None if interface is None else unfit_signature(cls, name, vars(interface)[name])
+        if unfit is not None:
+            raise DefinitionError(f"In {cls.__qualname__}, {unfit[0]}", fix=unfit[1])
 
 
 def interface_method(function: F) -> F:

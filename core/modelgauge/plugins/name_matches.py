@@ -1,8 +1,9 @@
-"""The tests and SUTs that names stand for: a uid, a uid with a label, a group, or a pattern with `*`.
+"""The tests and SUTs that names stand for: a uid, a uid with a label, a group, or a pattern with `*` or `[…]`.
 
 What a name stands for is in `registry.py`; the objects are made in `resolution.py`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -17,6 +18,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 T = TypeVar("T")
 
 _MOST_OF_A_LABEL = 60
+_WILDCARD = re.compile(r"\*|\[.+?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def matches_of(registry: Registry, names: Iterable[T | str]) -> list[NameMatch[T
     Args:
         registry: of tests, or of SUTs.
         names: objects and texts. A text is a name, else `LABEL=NAME` of a SUT, a group, or a pattern, in which `*`
-            stands for any characters of a uid. Options behind a group or a pattern are those of each member.
+            stands for any characters of a uid, and `[15]` for one of these characters. Options behind a group or a
+            pattern are those of each member.
 
     Raises:
         UnknownNameError: a pattern matches nothing.
@@ -93,7 +96,7 @@ def _matches(registry: Registry, name: str) -> Iterator[NameMatch[T]]:
     if base in groups:
         _check_owner(registry, base, groups[base])
         uids, size = [entry.uid for entry in groups[base]], {base: len(groups[base])}
-    elif "*" in base:
+    elif _WILDCARD.search(base):
         uids, size = [uid for uid in registry.uids if fnmatchcase(uid, base)], {}
         if not uids:
             raise _unmatched(registry, base)
@@ -125,8 +128,8 @@ def _check_owner(registry: Registry, group: str, members: Sequence[Registered]) 
 
 def _unmatched(registry: Registry, pattern: str) -> UnknownNameError:
     word = KIND_WORDS[registry.kind]
-    begin, _, end = pattern.partition("*")
-    like = did_you_mean(f"{begin}*{end}", [f"{uid[: len(begin)]}*{end}" for uid in registry.uids])
+    begin = _WILDCARD.split(pattern)[0]
+    like = did_you_mean(pattern, [f"{uid[: len(begin)]}{pattern[len(begin) :]}" for uid in registry.uids])
     provider = pattern.partition("/")[0]
     why = f" Models of {provider} are not listed here: name each." if provider in registry.providers else ""
     return UnknownNameError(

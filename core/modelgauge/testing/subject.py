@@ -28,7 +28,8 @@ from modelgauge.errors import (
     PluginError,
 )
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import Identified, overrides, secrets_of
+from modelgauge.interfaces.arguments import signature_line, unfit_signature
+from modelgauge.interfaces.identity import CALLED_BY_THE_ENGINE, Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.construction import Kind, Registered, Resolved
@@ -46,12 +47,6 @@ INTERFACES: dict[Kind, type[Identified]] = {
 MOST_ITEMS = 1_000
 _PATIENCE = 3.0  # seconds
 
-_CALLED_BY_THE_ENGINE = (
-    *("translate_text_prompt", "translate_chat_prompt", "translate_continuation_prompt"),
-    *("translate_request", "translate_response"),
-    *("evaluate", "evaluate_batch", "annotate", "get_suts", "get_dependencies", "make_test_items"),
-    *("get_annotators", "choose_annotators", "measure_quality", "measure_in_part", "aggregate_measurements"),
-)
 _STAGES = ("class", "uid", "methods", "made", "")
 """What making an object can break at, and the end."""
 
@@ -331,27 +326,18 @@ def _wrong_methods(cls: type[Identified], interface: type) -> Iterator[Problem]:
     for name in cls.required_methods:
         if not overrides(cls, name):
             yield Problem(
-                f"{cls.__qualname__} does not define {name}.", f"Add {_signature(getattr(cls, name))}."
+                f"{cls.__qualname__} does not define {name}.", f"Add {signature_line(getattr(cls, name))}."
             )
     if issubclass(cls, PromptResponseSUT):
         try:
             check_sut(cls)
         except DefinitionError as error:
             yield Problem(error.problem, error.fix)
-    for name in (name for name in _CALLED_BY_THE_ENGINE if hasattr(interface, name)):
+    for name in (name for name in CALLED_BY_THE_ENGINE if hasattr(interface, name)):
         function, wanted = getattr(cls, name), getattr(interface, name)
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         if is_async and name not in ("evaluate", "annotate"):
             fix = "Write a plain def: only evaluate and annotate may be async def."
             yield Problem(f"{name} is async.", fix, name)
-        parameters = list(inspect.signature(wanted).parameters)
-        is_bound = isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
-        try:
-            inspect.signature(function).bind(*parameters[is_bound:])
-        except TypeError:
-            what = f"{name} cannot be called with ({', '.join(parameters[1:])})."
-            yield Problem(what, f"Write {_signature(wanted)}.", name)
-
-
-def _signature(function: Any) -> str:
-    return f"def {function.__name__}({', '.join(inspect.signature(function).parameters)})"
+        if unfit := unfit_signature(cls, name, wanted):
+            yield Problem(*unfit, name)

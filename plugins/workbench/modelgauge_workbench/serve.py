@@ -103,7 +103,7 @@ def serve(
         click.echo(f"Its token, which is shown only now: {made}")
     click.echo("Stop it by Ctrl-C.", err=True)
     if open_it:
-        click.launch(address)
+        app.open_in_browser(address)
     with suppress(KeyboardInterrupt):
         run_server(workbench, access, listening)
 

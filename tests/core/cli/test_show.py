@@ -2,6 +2,7 @@
 
 import json
 import re
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -330,3 +331,14 @@ def test_each_prompt_of_an_item_that_failed_is_shown_once(run, here):
     assert "\n\n  FAILED at sut (flaky)" not in shown
     assert shown.count("be kind") == 1
     assert "measured" not in shown
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_report_opens_its_page_or_says_that_there_is_no_browser(run, only_run, monkeypatch, is_there):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or is_there)
+    run("run-test", "--sut", "echo", "--test", "numbers")
+    ended = run("report", "latest", "--open")
+    address = (only_run() / "report.html").as_uri()
+    assert (ended.code, opened) == (0, [address])
+    assert (f"No browser was found. The page is at {address}" in ended.err) is not is_there

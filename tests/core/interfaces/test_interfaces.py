@@ -1,6 +1,7 @@
 """What authors subclass: what is declared by defining it, and what is refused when the class is defined."""
 
 import asyncio
+import functools
 import inspect
 import subprocess
 import sys
@@ -254,3 +255,52 @@ def test_the_interfaces_import_neither_numpy_nor_aiohttp():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_method_that_cannot_be_called_as_its_interface_says_is_refused_when_made():
+    class Forgetful(Counting):
+        def make_test_items(self): ...
+
+    with pytest.raises(DefinitionError) as caught:
+        Forgetful("t")
+    assert (
+        caught.value.problem
+        == f"In {Forgetful.__qualname__}, make_test_items cannot be called with (dependencies)."
+    )
+    assert caught.value.fix == "Write def make_test_items(self, dependencies)."
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "function"),
+    [
+        (Counting, "measure_quality", lambda self: {}),
+        (Counting, "aggregate_measurements", lambda self: {}),
+        (Counting, "get_annotators", lambda: None),
+        (Letters, "translate_response", lambda self, response: 1),
+        (Letters, "annotate", staticmethod(lambda self, request: 1)),
+    ],
+)
+def test_each_step_is_compared_with_its_interface(base, name, function):
+    made = type("Forgetful", (base,), {name: function})
+    with pytest.raises(DefinitionError, match=f"In Forgetful, {name} cannot be called with"):
+        made("t")
+
+
+def test_methods_that_take_more_than_they_are_called_with_are_right():
+    def wrapped(function):
+        @functools.wraps(function)
+        def call(self, *args):
+            return function(self, *args, "of the decorator")
+
+        return call
+
+    class Generous(Counting):
+        def make_test_items(self, *_, **__): ...
+
+        @staticmethod
+        def measure_quality(item, more=1): ...
+
+        @wrapped
+        def aggregate_measurements(self, items, more): ...
+
+    assert Generous("t").uid == "t"

@@ -111,3 +111,20 @@ def test_a_group_is_registered_after_its_members_under_a_name_of_its_own():
     for name in ("english", "two words", ""):
         with pytest.raises(PluginError, match="cannot be registered"):
             register.group(name, ["english"])
+
+
+@pytest.mark.parametrize("pattern", ["one_[ab]", "one_[a-b]", "[o]ne_*", "one_[!c]"])
+def test_brackets_stand_for_one_of_their_characters(pattern):
+    assert [one[0] for one in shown(registry("test", "one"), pattern)] == ["one_a", "one_b"]
+
+
+def test_brackets_that_match_nothing_are_an_error_with_a_likely_pattern():
+    with pytest.raises(UnknownNameError, match=r"No test matches 'noe_\[ab\]'\.* Did you mean 'one_\[ab\]'"):
+        matches_of(registry("test", "one"), ["noe_[ab]"])
+
+
+def test_brackets_in_a_name_are_that_name():
+    made, register = Registry("test"), Register("test", "three")
+    register("arc[1]", dict)
+    made.add(register.entries)
+    assert shown(made, "arc[1]") == [("arc[1]", None, {}, True)]

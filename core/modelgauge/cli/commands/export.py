@@ -63,7 +63,7 @@ def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bo
         write_page(found, file.write, redact=app.redact, without_texts=redact)
     app.show_answer({"report": str(path), "bytes": path.stat().st_size}, str(path))
     if open_it:
-        click.launch(path.resolve().as_uri())
+        app.open_in_browser(path.resolve().as_uri())
 
 
 # --- export ------------------------------------------------------------------------------------------
