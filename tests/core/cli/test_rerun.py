@@ -47,6 +47,16 @@ def test_a_stopped_run_is_continued_without_saying_anything_again(run, stopped, 
     assert len((stopped / "items.jsonl").read_text(encoding="utf-8").splitlines()) == 10
 
 
+def test_dry_run_of_resume_takes_test_and_sut_by_name_and_writes_nothing(run, stopped, calls):
+    named = ("--test", "numbers", "--sut", "echo", "--max-calls", "10")
+    before = {path: path.read_bytes() for path in stopped.iterdir()}
+    ended = run("resume", stopped.name, "--dry-run", "--json", *named)
+    assert ended.code == 0, ended.err
+    (plan,) = ended.json["plans"]
+    assert (plan["test_uid"], plan["sut_uid"], plan["items"]) == ("numbers", "echo", 6)
+    assert (calls(), {path: path.read_bytes() for path in stopped.iterdir()}) == ([], before)
+
+
 def test_thresholds_of_a_run_with_a_damaged_manifest_are_those_of_its_record(run, ran):
     (ran / "run.json").write_text("{}", encoding="utf-8")
     assert (

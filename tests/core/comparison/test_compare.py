@@ -1,6 +1,7 @@
 """`compare`: from runs to a comparison, in one call."""
 
 import pytest
+from measured_runs import measured_run
 
 from modelgauge import Comparison, FunctionSUT, PromptResponseTest, TestItem, compare, run_test
 
@@ -74,6 +75,17 @@ def test_without_a_direction_nothing_is_better():
     found = compare(small(), large(), measurements="letters")
     assert found.comparisons[0].verdict == "lower"
     assert str(found).startswith("sums, letters: large is lower than small by ")
+
+
+def test_baseline_of_which_all_items_failed_is_compared_by_its_bounds():
+    failed = measured_run("a", dict.fromkeys("vwxyz"), ranges={"right": (0, 1)})
+    scored = measured_run("b", {"v": 1.0, "w": 0.0, "x": 1.0, "y": 1.0, "z": 1.0}, ranges={"right": (0, 1)})
+    (row,) = compare(failed, scored).comparisons
+    assert (row.n_paired, row.n_failed, row.n_failed_baseline, row.n_failed_candidate) == (0, 5, 5, 0)
+    assert (row.verdict, row.bounds) == ("cannot_tell", (pytest.approx(-0.2), pytest.approx(0.8)))
+    (turned,) = compare(scored, failed).comparisons
+    assert (turned.n_failed_baseline, turned.n_failed_candidate) == (0, 5)
+    assert turned.bounds == (pytest.approx(-0.8), pytest.approx(0.2))
 
 
 def test_three_systems_have_a_leaderboard():

@@ -144,6 +144,16 @@ def test_repeats_take_out_what_lies_within_items():
     assert errors == sorted(errors)  # more items beat more repeats
 
 
+def test_repeats_of_items_that_fail_have_fewer_values():
+    assumed = {"rate": 0.7, "correlation": 0.2, "repeat_correlation": 0.6, "items": 400}
+    plan = plan_comparison(**assumed, repeats=3, failure_rate=0.1)
+    fewer = plan_comparison(**{**assumed, "items": 324}, repeats=3)  # 400 * 0.9 * 0.9
+    for one, other in zip(plan.more_repeats, fewer.more_repeats, strict=True):
+        assert (one.items, one.calls) == (400, 400 * one.repeats)
+        assert (one.stderr, one.detectable) == pytest.approx((other.stderr, other.detectable))
+    assert plan.designs[0].gain == pytest.approx(fewer.designs[0].gain)
+
+
 def test_a_plan_says_why_nobody_should_stop_early():
     """Five looks at two equal systems, simulated: 14 of 100 of them are significant once."""
     assert LOOK_ONCE in plan_comparison(rate=0.7, correlation=0, effect=0.1).notes
@@ -214,6 +224,26 @@ def test_runs_with_prices_know_what_a_plan_costs():
     assert plan.cost_usd == pytest.approx(0.02 * plan.designs[0].items)
     assert plan_comparison(a, measured_run("b", other), effect=0.1).cost_usd is None
     assert plan_comparison(a, measured_run("b", other, cost=0.0, cached=60), effect=0.1).cost_usd is None
+
+
+def test_plan_from_runs_with_repeats_pays_for_every_repeat():
+    rng = np.random.default_rng(5)
+    a, b = (
+        measured_run(
+            sut,
+            {f"n{i}": rng.integers(0, 2, 3).astype(float).tolist() for i in range(30)},
+            cost=cost,
+            repeats=3,
+        )
+        for sut, cost in (("a", 1.8), ("b", 0.9))
+    )
+    plan = plan_comparison(a, b, effect=0.2)
+    assert (plan.assumed.repeats, plan.assumed.cost_usd) == (
+        3,
+        pytest.approx(0.03),
+    )  # 2.7 for 90 answers of both
+    assert plan.cost_usd == pytest.approx(0.03 * 3 * plan.designs[0].items)
+    assert plan.more_repeats[3].cost_usd == pytest.approx(0.03 * 30 * 5)
 
 
 def test_items_that_failed_or_stand_in_one_run_only_are_counted():

@@ -15,7 +15,7 @@ from modelgauge.data.results import Threshold
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
-from modelgauge.evals import EvaluationDataset, Golden
+from modelgauge.evals import ConversationalGolden, EvaluationDataset, Golden, LLMTestCase, Turn
 from modelgauge.evals.pytest_plugin import VARIABLE
 from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
 from modelgauge.runs.recorded_run import recorded_run
@@ -63,6 +63,45 @@ def test_the_manifest_names_the_saved_versions_that_cases_are_of(session, here):
     (record,) = records(here)
     manifest = RunFolder(here / "run_data" / "runs" / record.run_id).read_manifest()
     assert manifest["data_sets"] == [{"name": "sums", "digest": saved.content_hash, "version": 1}]
+
+
+OF_SAVED_CASES = """
+import pytest
+from modelgauge.evals import ConversationalTestCase, EvaluationDataset, LLMTestCase, Turn, assert_test
+from modelgauge.metrics import Metric
+
+class Always(Metric):
+    def score(self, test_case):
+        return 1.0
+
+class AlwaysTalk(Always):
+    test_case_type = ConversationalTestCase
+
+pulled = [EvaluationDataset.pull(name) for name in ("cases", "chats", "others")]
+
+def test_case():
+    assert_test(LLMTestCase("asked", "another answer"), [Always()])
+
+def test_chat():
+    turns = [Turn("user", "hi"), Turn("assistant", "yo"), Turn("user", "bye"), Turn("assistant", "cu")]
+    assert_test(ConversationalTestCase(turns, scenario="greets"), [AlwaysTalk()])
+"""
+
+
+def test_manifest_names_saved_test_cases_and_conversations_and_no_others(session, here):
+    cases = EvaluationDataset()
+    cases.add_test_case(LLMTestCase("asked", "answer"))
+    begun = [Turn("user", "hi"), Turn("assistant", "yo")]
+    chats = EvaluationDataset([ConversationalGolden("greets", turns=begun)])
+    others = EvaluationDataset([ConversationalGolden("greets", turns=[Turn("user", "hello")])])
+    saved = {name: made.push(name) for name, made in (("cases", cases), ("chats", chats), ("others", others))}
+    code, output = session(source=OF_SAVED_CASES)
+    assert code == 0, output
+    (record,) = records(here)
+    manifest = RunFolder(here / "run_data" / "runs" / record.run_id).read_manifest()
+    assert manifest["data_sets"] == [
+        {"name": name, "digest": saved[name].content_hash, "version": 1} for name in ("cases", "chats")
+    ]
 
 
 def test_the_plugin_imports_the_standard_library_alone():

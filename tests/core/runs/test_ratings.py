@@ -85,3 +85,20 @@ def test_what_is_no_rating_is_named_with_its_line(file):
     for score in (0, 6, 2.5, True):
         with pytest.raises(InvalidDataError):
             rating("1", score)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"kind": "rating"', "Expecting ',' delimiter"),
+        (b"not JSON", "Expecting value"),
+        (b'"\xff"', "can't decode byte 0xff"),
+    ],
+)
+def test_line_that_is_no_json_is_named_with_reason(file, line, why):
+    file.add(rating("1", 2))
+    with file.path.open("ab") as damaged:
+        damaged.write(line + b"\n")
+    file.add(rating("2", 3))
+    with pytest.raises(RecordError, match=rf"run\.jsonl, line 2 is not a rating: .*{why}.*Correct the line"):
+        file.in_force()

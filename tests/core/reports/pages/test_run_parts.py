@@ -126,6 +126,17 @@ def test_usage_is_summed_and_leads_to_the_dearest(run):
     assert _cells(part)["most"][1] == Text("39", "#run=0&sort=output+tokens%3E")
 
 
+def test_usage_shows_means_and_percentiles_of_tokens_and_dollars(run):
+    cells = _cells(_parts(run)["Tokens and cost"])
+    assert cells["an item took"] == ["input tokens", "output tokens", "dollars"]
+    assert cells["all"] == ["360", "708", "$0.36"]
+    # 708 output tokens of 36 items; 0 to 39 without those that end in 3.
+    assert cells["mean"] == ["10", "20", "$0.01"]
+    assert cells["median"] == ["10", "19", "$0.01"]
+    assert cells["95th percentile"] == ["10", "38", "$0.01"]
+    assert cells["items"] == ["36", "36", "36"]
+
+
 def test_scores_are_held_against_what_was_right(run):
     part = _parts(run)["Calibration of sure"]
     assert "against right of 36 items" in part.summary
