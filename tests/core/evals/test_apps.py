@@ -179,3 +179,26 @@ def test_blocked_answer_of_app_is_failure_that_no_metric_judged():
     assert (result.record.counts.sut_errors, result.record.counts.blocked) == (1, 1)
     with pytest.raises(CallError, match="could not be judged: BlockedError"):
         assert_test(golden=GOLDENS[1], observed_callback=observe(metrics=[EXACT])(app))
+
+
+def test_cancellation_as_work_begins_is_not_missed(monkeypatch):
+    @observe(metrics=[EXACT])
+    async def app(question):
+        await asyncio.sleep(60)
+
+    async def caller():
+        task = asyncio.current_task()
+
+        def cancel_at_once(self, callback, *args, **options):
+            # The thread that waits may stand still until the work has begun and was cancelled.
+            handle = schedule(self, callback, *args, **options)
+            if asyncio.current_task() is task and not task.cancelling():
+                task.cancel()
+            return handle
+
+        schedule = asyncio.SelectorEventLoop.call_soon_threadsafe
+        monkeypatch.setattr(asyncio.SelectorEventLoop, "call_soon_threadsafe", cancel_at_once)
+        evaluate(goldens=GOLDENS, observed_callback=app)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(caller())

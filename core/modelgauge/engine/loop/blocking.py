@@ -249,9 +249,9 @@ class _Background:
             if not outcome.done():  # it was cancelled before its first step
                 outcome.set_exception(asyncio.CancelledError())
 
-        loop.call_soon_threadsafe(begin)
         waiting = asyncio.current_task()
-        cancellations = waiting.cancelling() if waiting is not None else 0
+        cancellations = waiting.cancelling() if waiting is not None else 0  # before there is work to cancel
+        loop.call_soon_threadsafe(begin)
         try:
             while not wait([outcome], timeout=_LOOKS).done:
                 # Ctrl-C under `asyncio.run` is no exception here: it cancels the task that waits, and stands still.
