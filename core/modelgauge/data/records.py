@@ -220,8 +220,7 @@ class TestRecord(RunIdentity):
         rows = list(record_table.rows_of_run(self)) if record_table.rows_of_run else []
         if record_table.rows_of_item:
             of_items = {
-                record.index: list(record_table.rows_of_item(self.run_id, record))
-                for record in self.iter_items()
+                record.index: list(record_table.rows_of_item(self, record)) for record in self.iter_items()
             }
             rows += [row for index in sorted(of_items) for row in of_items[index]]
         return arrow_table(record_table, rows)

@@ -68,7 +68,7 @@ def write_tables(
                 write(path, rows_of_run(run.record))
             for item in run.items().records() if of_items else ():
                 for path, rows_of_item in of_items:
-                    write(path, rows_of_item(run.record.run_id, item))
+                    write(path, rows_of_item(run.record, item))
     return counts
 
 

@@ -29,12 +29,14 @@ _OF_COMPLETION = (
 _OF_FAILURE = ("stage", "source_uid", "error_type", "message", "traceback")
 
 
-def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+def _item_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
     item = record.test_item
     answers = [each.completion.text for each in completions_of(record.interactions)]
     yield (
-        run_id,
+        run.run_id,
         item.id,
+        run.test_uid,
+        run.sut_name,
         record.index,
         record.outcome,
         "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
@@ -52,6 +54,8 @@ ITEMS = RecordTable(
     2,
     (
         *_OF_ITEM,
+        Column("test", "text", "the test"),
+        Column("sut", "text", "the SUT: what the user called it, else its uid"),
         Column("item_index", "integer", "its place in the test, from 0"),
         Column("outcome", "text", "ok, wrong, below threshold, failed in part, or failed"),
         Column("prompt", "text", "what was asked; several prompts with an empty line between them"),
@@ -88,17 +92,15 @@ def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, Interaction]
         yield place, interaction
 
 
-def _completions(
-    run_id: str, record: ItemRecord
-) -> Iterator[tuple[Row, Interaction, SUTCompletionAnnotations]]:
+def _completions(run: Any, record: ItemRecord) -> Iterator[tuple[Row, Interaction, SUTCompletionAnnotations]]:
     """The completions of an item, each with its key and its interaction."""
     for place, interaction in _interactions(record):
         for number, annotated in enumerate(interaction.response.completions):
-            yield (run_id, record.test_item.id, place, interaction.repeat, number), interaction, annotated
+            yield (run.run_id, record.test_item.id, place, interaction.repeat, number), interaction, annotated
 
 
-def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    for key, interaction, annotated in _completions(run_id, record):
+def _completion_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
+    for key, interaction, annotated in _completions(run, record):
         answer, usage = annotated.completion, (None if key[-1] else interaction.response.usage) or Usage()
         time = None if key[-1] else interaction.time
         hidden = {TRACE} if trace_of(answer) else set()
@@ -173,8 +175,8 @@ COMPLETIONS = RecordTable(
 )
 
 
-def _annotation_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    for key, _, annotated in _completions(run_id, record):
+def _annotation_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
+    for key, _, annotated in _completions(run, record):
         for name, value in annotated.annotations.items():
             yield (*key, name, _number(value), _reason(value), value)
 
@@ -210,9 +212,9 @@ ANNOTATIONS = RecordTable(
 # --- measurements -----------------------------------------------------------------------------------
 
 
-def _measurement_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+def _measurement_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
     for name, value in record.measurements.items():
-        yield (run_id, record.test_item.id, name, value, name in record.binary)
+        yield (run.run_id, record.test_item.id, name, value, name in record.binary)
 
 
 _VALUE = Column("value", "number", "its value")
@@ -231,7 +233,7 @@ MEASUREMENTS = RecordTable(
 )
 
 
-def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+def _repeat_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
     if not record.is_scored:
         return
     failed = {failure.repeat for failure in record.failures}
@@ -239,7 +241,7 @@ def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     measured = [repeat for repeat in range(number) if repeat not in failed]
     for repeat, values in zip(measured, record.repeat_measurements, strict=False):
         for name, value in values.items():
-            yield (run_id, record.test_item.id, repeat, name, value)
+            yield (run.run_id, record.test_item.id, repeat, name, value)
 
 
 REPEAT_MEASUREMENTS = RecordTable(
@@ -259,19 +261,19 @@ REPEAT_MEASUREMENTS = RecordTable(
 # --- spans ------------------------------------------------------------------------------------------
 
 
-def _span_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
-    for number, (place, trace) in enumerate(_traces(run_id, record)):
+def _span_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
+    for number, (place, trace) in enumerate(_traces(run, record)):
         for span in trace.spans:
             yield (
-                *(run_id, record.test_item.id, number, span.id, span.parent, *place),
+                *(run.run_id, record.test_item.id, number, span.id, span.parent, *place),
                 *(span.name, span.type, time_of(trace.started), span.start, span.seconds, span.error),
                 *(span.input, span.output, span.metadata or None, list(span.tags) or None),
             )
 
 
-def _traces(run_id: str, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
+def _traces(run: Any, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
     """The traces of an item, each with prompt, repeat and completion as far as they are known."""
-    for key, _, annotated in _completions(run_id, record):
+    for key, _, annotated in _completions(run, record):
         if trace := trace_of(annotated.completion):
             yield key[2:], trace
     for failure in record.failures:

@@ -47,7 +47,7 @@ class RecordTable:
         key: how many of its first columns identify a row.
         columns: in order.
         rows_of_run: returns the rows that a `TestRecord` gives; None if only its items give rows.
-        rows_of_item: returns the rows that an item of a run, of this id, gives.
+        rows_of_item: returns the rows that an item of a run gives; takes the run's `TestRecord`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class RecordTable:
     key: int
     columns: tuple[Column, ...]
     rows_of_run: Callable[[Any], Iterable[Row]] | None = None
-    rows_of_item: Callable[[str, ItemRecord], Iterable[Row]] | None = None
+    rows_of_item: Callable[[Any, ItemRecord], Iterable[Row]] | None = None
 
     @property
     def head(self) -> list[str]:

@@ -24,6 +24,9 @@ def test_every_item_has_a_row_in_the_order_of_the_test(record):
     rows = _rows(record, "items")
     assert [row["item_id"] for row in rows] == ["two", "chat", "fails", "-5"]
     assert [row["item_index"] for row in rows] == [0, 1, 2, 3]
+    assert {(row["test"], row["sut"]) for row in rows} == {("made", "sut")}
+    labelled = _rows(record.replaced(sut_label="mine"), "items")
+    assert {row["sut"] for row in labelled} == {"mine"}
     assert [row["outcome"] for row in rows] == ["wrong", "ok", "failed", "ok"]
     assert [row["context"] for row in rows] == ['{"target":"ü"}', "yes", "[1,null]", None]
     assert [row["prompt"] for row in rows] == ["same\n\nsame", "[user] hi", "fails", "plain"]
@@ -81,7 +84,7 @@ def test_results_with_missing_items_have_bounds_worst_first_and_an_interval(tmp_
 
 def test_equal_prompts_are_told_apart_in_json_that_names_no_places(record):
     def keys(items):
-        rows = [row for item in items for row in TABLES["completions"].rows_of_item("run", item)]
+        rows = [row for item in items for row in TABLES["completions"].rows_of_item(record, item)]
         return sorted(row[1:5] for row in rows)
 
     items = list(record.test_item_records)
