@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -224,17 +225,22 @@ def test_reading_and_writing_need_no_right_to_make_tables(opened, postgresql):
     assert cache.verify().sound == len(ENTRIES)
 
 
-def test_a_user_of_redis_needs_no_more_rights_than_the_readme_names(opened, redis_server):
+def address_of_user(server, *less):
+    """The address of a new database, for a user with the rights that the README names without some."""
     rights = re.search(r"`(~modelgauge.*?)`", README.read_text(encoding="utf-8"))[1].split()
-    redis.Redis.from_url(redis_server.url(0)).acl_setuser(
+    redis.Redis.from_url(server.url(0)).acl_setuser(
         "few",
         enabled=True,
         passwords=[f"+{PASSWORD}"],
         keys=["modelgauge:*"],
-        commands=rights[1:],
+        commands=[*(right for right in rights[1:] if f"-{right[1:]}" not in less), *less],
         reset=True,
     )
-    cache = opened(redis_server.new_database().replace("//tests", "//few"))
+    return server.new_database().replace("//tests", "//few")
+
+
+def test_a_user_of_redis_needs_no_more_rights_than_the_readme_names(opened, redis_server):
+    cache = opened(address_of_user(redis_server))
     cache.put_many(ENTRIES)
     assert cache.take(["a" * 64]) == {}
     assert (cache.verify().sound, cache.stats().shared, cache.stats().bytes > 0) == (
@@ -243,6 +249,54 @@ def test_a_user_of_redis_needs_no_more_rights_than_the_readme_names(opened, redi
         True,
     )
     assert cache.clear() == len(ENTRIES)
+
+
+def test_redis_user_who_may_see_neither_settings_nor_clients_uses_cache(opened, redis_server):
+    address = address_of_user(redis_server, "-config|get", "-client|list")
+    cache = opened(address)
+    other = opened(address.replace("//few", "//tests"))
+    other.put_many(ENTRIES[:2])
+    assert cache.get_many(DIGESTS) == answers(ENTRIES[:2])
+    cache.put_many(ENTRIES)
+    assert cache.take(["a" * 64]) == {}
+    assert set(other.take(["a" * 64])) == {"a" * 64}
+    assert cache.forget(DIGESTS[:2]) == 2
+    assert (len(cache), cache.stats().shared, other.stats().shared) == (len(ENTRIES) - 2, False, True)
+
+
+class _DiesBeforeIndex(threading.Thread):
+    """A connection to Redis that ends before the command that writes the index, and takes no other after it."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self._upstream = socket.create_connection(("127.0.0.1", port))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+
+    def run(self):
+        client, _ = self._listening.accept()
+        self._listening.close()
+        with client, self._upstream as server:
+            while b"ZADD" not in (sent := client.recv(1 << 16)):
+                server.sendall(sent)
+                client.sendall(server.recv(1 << 16))
+            server.sendall(sent[: sent.rindex(b"\r\n*", 0, sent.index(b"ZADD")) + 2])
+            server.shutdown(socket.SHUT_WR)
+            while server.recv(1 << 16):
+                pass
+
+
+def test_redis_client_that_dies_between_value_and_index_leaves_neither(opened, redis_server, monkeypatch):
+    monkeypatch.setattr(responses, "_PATIENCE", 0.3)
+    address = redis_server.new_database()
+    dying = _DiesBeforeIndex(redis_server.port)
+    dying.start()
+    cache = opened(address.replace(f":{redis_server.port}/", f":{dying.port}/"))
+    with pytest.raises(CacheError, match="cannot be reached"):
+        cache.put_many(ENTRIES[:1])
+    dying.join(PATIENCE)
+    other = opened(address)
+    assert (other.get(DIGESTS[0]), len(other), list(other.entries())) == (None, 0, [])
 
 
 # --- runs ------------------------------------------------------------------------------------------------------
