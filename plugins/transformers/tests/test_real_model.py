@@ -58,7 +58,7 @@ def test_choices_of_one_token_take_one_pass(sut, ask):
 
 
 def test_continuation_that_the_model_would_write_is_greedy(ask):
-    (written,) = ask(TextPrompt("The capital of France is", SUTOptions(max_tokens=4)))
+    (written,) = ask(TextPrompt("The capital of France is", SUTOptions(max_tokens=2)))
     text = written.completions[0].text
     (scored,) = ask(ContinuationPrompt("The capital of France is", [text, " nothing of that kind"]))
     assert [completion.is_greedy for completion in scored.completions] == [True, False]
