@@ -141,18 +141,3 @@ def _digest_of_file(file: Path, size: int, modified: int) -> str:
     del size, modified
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def folder_digest(folder: str) -> str:
-    """Return a digest of the files of an adapter.
-
-    Raises:
-        InputFileError: it is no folder with an adapter.
-    """
-    path = Path(folder).expanduser()
-    if not (path / "adapter_config.json").is_file():
-        raise InputFileError(
-            f"{folder} is no folder with an adapter: it has no adapter_config.json.",
-            fix="Name the folder that peft saved the adapter to: ?adapter=FOLDER",
-        )
-    return _digest(file for file in path.iterdir() if file.suffix in _READ)

@@ -32,13 +32,11 @@ class Placement:
     Args:
         dtype: a name of torch, or auto for that of the files.
         device: a name of torch; auto for all GPUs together; None for a GPU if there is one, else the CPU.
-        adapter: a folder of peft.
         batch_tokens: most tokens in a batch, padding included.
     """
 
     dtype: str = "auto"
     device: str | None = None
-    adapter: str | None = None
     batch_tokens: int | None = None
 
 
@@ -123,15 +121,15 @@ class LocalModel:
         ]
 
     def _generate(self, asked: Mapping[int, list[Generation]]) -> dict[int, Response]:
-        every = [(at, one) for at, several in asked.items() for one in several]
+        every = [(at, row) for at, rows in asked.items() for row in rows]
         made = self._batches.run(
-            [one for _, one in every], lambda batch: generate(self.forward, self.tokens, batch)
+            [row for _, row in every], lambda batch: generate(self.forward, self.tokens, batch)
         )
         found: dict[int, Response] = {
-            at: {"completions": [], "input_tokens": len(several[0].ids)} for at, several in asked.items()
+            at: {"completions": [], "input_tokens": len(rows[0].ids)} for at, rows in asked.items()
         }
-        for (at, one), completion in zip(every, made, strict=True):
-            found[at]["completions"].append(self._completion(one, completion))
+        for (at, row), completion in zip(every, made, strict=True):
+            found[at]["completions"].append(self._completion(row, completion))
         return found
 
     def _completion(self, asked: Generation, made: Generated) -> dict[str, Any]:
@@ -184,9 +182,12 @@ class LocalModel:
         return _ToScore(branches, owners, len(continuations), is_cut)
 
     def _score(self, asked: Mapping[int, _ToScore]) -> dict[int, Response]:
-        every = [branches for one in asked.values() for branches in one.branches]
+        every = [branches for request in asked.values() for branches in request.branches]
         scores = iter(score(self.forward, self._batches, every))
-        return {at: self._scored(one, [next(scores) for _ in one.branches]) for at, one in asked.items()}
+        return {
+            at: self._scored(request, [next(scores) for _ in request.branches])
+            for at, request in asked.items()
+        }
 
     def _scored(self, asked: _ToScore, scores: Sequence[Sequence[Scores]]) -> Response:
         rows: list[dict[str, Any]] = [
@@ -254,17 +255,7 @@ def _load(name: str, options: Mapping[str, Any], placement: Placement) -> Any:
         )
     spread = {"device_map": "auto"} if placement.device == "auto" else {}
     model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **spread, **options)
-    if placement.adapter is not None:
-        model = _with_adapter(model, placement.adapter)
     return (model if spread else model.to(placement.device or _best_device())).eval()
-
-
-def _with_adapter(model: Any, folder: str) -> Any:
-    try:
-        from peft import PeftModel  # noqa: PLC0415  needed for adapters only
-    except ImportError:
-        raise InvalidOptionError("An adapter needs peft.", fix="pip install peft") from None
-    return PeftModel.from_pretrained(model, folder).merge_and_unload()
 
 
 def _best_device() -> str:

@@ -21,7 +21,7 @@ from modelgauge import (
     Usage,
 )
 from modelgauge.errors import CallError, InvalidOptionError, PluginError
-from modelgauge_transformers.files import ModelFiles, folder_digest
+from modelgauge_transformers.files import ModelFiles
 
 if TYPE_CHECKING:
     from modelgauge_transformers.model import LocalModel
@@ -47,7 +47,6 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         device: cpu, cuda, cuda:1, mps; auto spreads the model over all GPUs; by default a GPU if there is one.
         revision: branch, tag or commit of an id. The commit is recorded.
         gguf_file: a GGUF file in the folder, which weights and tokenizer are read from.
-        adapter: a folder of peft with an adapter, which is merged into the weights.
         batch_tokens: most tokens in a batch, padding included.
 
     Raises:
@@ -60,7 +59,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
     cache_identity = "transformers"
     # What counts is what the files hold, and devices differ by rounding only.
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
-        {"model", "revision", "gguf_file", "adapter", "device", "batch_tokens"}
+        {"model", "revision", "gguf_file", "device", "batch_tokens"}
     )
 
     def __init__(
@@ -72,22 +71,19 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         device: str | None = None,
         revision: str | None = None,
         gguf_file: str | None = None,
-        adapter: str | None = None,
         batch_tokens: int | None = None,
     ) -> None:
         super().__init__(uid)
         if batch_tokens is not None and batch_tokens < 1:
             raise InvalidOptionError(f"batch_tokens is {batch_tokens}.", fix="Give 1 or more.")
         self._files = ModelFiles(model, revision, gguf_file)
-        self._options = {"dtype": dtype, "device": device, "adapter": adapter, "batch_tokens": batch_tokens}
-        self._adapter = adapter
+        self._options = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
         self._model: LocalModel | None = None
 
     @property
     def cache_version(self) -> str:  # type: ignore[override]  # computed, as the files' content is
-        """A digest of the files of model and adapter, or the commit of an id."""
-        version = self._files.version()
-        return version if self._adapter is None else f"{version}+{folder_digest(self._adapter)}"
+        """A digest of the files' content, or the commit of an id."""
+        return self._files.version()
 
     def identity(self, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return an identity without the model's path: equal files give equal answers."""
