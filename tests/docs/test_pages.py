@@ -214,7 +214,7 @@ def test_the_architecture_names_every_package() -> None:
     text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     core = REPOSITORY / "core" / "modelgauge"
     packages = {file.parent.relative_to(core).as_posix() for file in core.glob("*/**/__init__.py")}
-    assert packages - named_in(text) == {"cli/commands"}  # in the row of the command line
+    assert packages <= set(re.findall(r"[\w/]+", text))
 
 
 def test_all_files_and_names_of_the_architecture_exist() -> None:
@@ -229,9 +229,3 @@ def test_all_files_and_names_of_the_architecture_exist() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in sources)
     words = {word for quoted in re.findall(r"`([A-Za-z_.]+)`", text) for word in quoted.split(".")}
     assert words - {*re.findall(r"\w+", code), "toml", "md"} == set()
-
-
-def named_in(text: str) -> set[str]:
-    """The names in the first cells of the tables of a text."""
-    cells = re.findall(r"^\| ([^|]*`[^|]*) \|", text, re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)}
