@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from modelgauge.documents.axis import MARGIN, Axis
+from modelgauge.documents.document import Portion
 from modelgauge.wording.figures import figure
 from modelgauge.wording.phrases import counted
 
@@ -101,6 +102,23 @@ def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, heig
         parts.append(column.format(MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
     ends = f"{counted(len(values), 'value')} from {figure(min(values))} to {figure(max(values))}"
     return svg("histogram", f"Distribution of {ends}", width, height, parts)
+
+
+def portions_bar(parts: Sequence[Portion], *, width: int = 640, height: int = 16) -> Markup:
+    """Draw a whole as a bar of its parts.
+
+    Args:
+        parts: from left to right; at least one has members.
+        width: pixels.
+        height: pixels.
+    """
+    whole, start, drawn = sum(part.count for part in parts), 0.0, []
+    rect = Markup('<rect class="{}" x="{:.1f}" y="0" width="{:.1f}" height="{}"><title>{}</title></rect>')
+    for part in parts:
+        wide = width * part.count / whole
+        drawn.append(rect.format(part.look, start, max(wide - 2, 1), height, part.words))
+        start += wide
+    return svg("portions", ", ".join(part.words for part in parts), width, height, drawn)
 
 
 def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:

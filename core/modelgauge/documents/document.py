@@ -316,7 +316,38 @@ class Reliability:
     what: str
 
 
-Chart = Histogram | OverTime | StepChart | Reliability
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """A part of a whole.
+
+    Args:
+        count: the number of its members.
+        label: what these are.
+        look: the class that gives it its colour.
+    """
+
+    count: int
+    label: str
+    look: str
+
+    @property
+    def words(self) -> str:
+        """The number and the label: `3 passed`."""
+        return f"{self.count:,} {self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class Portions:
+    """A whole as a bar of its parts.
+
+    Args:
+        parts: from left to right; at least one has members.
+    """
+
+    parts: Sequence[Portion]
+
+
+Chart = Histogram | OverTime | StepChart | Reliability | Portions
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from markupsafe import Markup, escape
 
 from modelgauge.documents.axis import Axis
-from modelgauge.documents.charts import axis_ruler, dot_sample, histogram, interval_bar
+from modelgauge.documents.charts import axis_ruler, dot_sample, histogram, interval_bar, portions_bar
 from modelgauge.documents.document import (
     Block,
     Cell,
@@ -19,6 +19,7 @@ from modelgauge.documents.document import (
     Interval,
     Look,
     OverTime,
+    Portions,
     Quotes,
     Reliability,
     RoomyTable,
@@ -173,6 +174,8 @@ class _Html:
                 return steps(chart.changes, chart.end, self.plain(chart.what))
             case Reliability():
                 return reliability(chart.bins, self.plain(chart.what))
+            case Portions():
+                return portions_bar(chart.parts)
 
     def _section(self, block: Section) -> Markup:
         summary, blocks = self.shown(block.summary), self.blocks(block.blocks)

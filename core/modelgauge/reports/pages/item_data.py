@@ -162,6 +162,7 @@ class ItemTable:
         self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
         self.common = ""
+        self._thresholds: dict[str, tuple[float, bool]] = {}
 
     def parts(self, run: RecordedRun | TestRecord) -> Iterator[str]:
         """Take in the first `MOST_ITEMS` items of a run, and return them in parts of `PART` as base64 of gzipped JSON.
@@ -190,6 +191,11 @@ class ItemTable:
         Raises:
             RecordError: an item cannot be read.
         """
+        record = run if isinstance(run, TestRecord) else run.record
+        self._thresholds = {
+            name: (threshold.value, threshold.higher_is_better)
+            for name, threshold in record.thresholds.items()
+        }
         items = ItemRecords(lines_of(run)) if isinstance(run, TestRecord) else run.items()
         left = islice(items.lines(), MOST_ITEMS)
         while group := list(_first_of(left, PART - self.number % PART)):
@@ -245,6 +251,7 @@ class ItemTable:
             },
             "measured": {name: json_numbers(values) for name, values in self.measured.items()},
             "used": {name: json_numbers(values) for name, values in self.used.items()},
+            **({"thresholds": self._thresholds} if self._thresholds else {}),
             "facets": {name: labels.data(self.number) for name, labels in self.facets.items()},
         }
         yield "rows", packed(rows)

@@ -27,6 +27,7 @@ SCRIPTS = (
     "item_view.js",
     "items.js",
     "run_items.js",
+    "app_items.js",
     "differences.js",
     "compared_items.js",
     "start.js",

@@ -20,6 +20,7 @@ from modelgauge.documents.document import (
     Heading,
     Inline,
     Interval,
+    Section,
     Sentences,
     TableBlock,
     TableColumn,
@@ -28,6 +29,7 @@ from modelgauge.documents.document import (
 )
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import address, latency_in_words, parts_of
+from modelgauge.reports.pages.verdicts import ItemVerdicts, verdict_blocks, verdicts_on
 from modelgauge.reports.run_report import (
     STAGES,
     facts,
@@ -77,14 +79,19 @@ def run_document(
     yield Heading(
         title_of(record, sut), beside=f"{when} · {record.identifier}" if record.identifier else when
     )
-    yield _verdict(run)
+    verdicts = None if run.going_on or is_prefix(record) or not record.thresholds else verdicts_on(table)
+    if verdicts is None:
+        yield _verdict(run)
+    else:
+        yield _verdict_on_items(record, verdicts)
+        yield from verdict_blocks(items, table, verdicts)
     troubles = [*(fact for fact in about if fact.label in _TROUBLES), *_next(run)]
     if troubles and not without_texts:
         yield Troubles("What failed", troubles)
     if failures := [*_failures(items, table)]:
         yield Troubles("Kinds of failures", failures)
     if record.result:
-        yield _results_table(items, run, table)
+        yield from _results(items, run, table, is_folded=verdicts is not None)
     if latency := latency_in_words(table):
         about.append(Fact("latency", latency))
     beside = [fact for fact in about if fact.label not in (*_TROUBLES, "note")]
@@ -124,6 +131,15 @@ def _failures(items: str, table: ItemTable) -> Iterator[Fact]:
     rest = table.failures.total() - sum(count for _, count in shown)
     if rest:
         yield Fact((f"{rest:,} {_TIMES} ", Text("others", address(items, show="failed"))), "")
+
+
+def _verdict_on_items(record: TestRecord, verdicts: ItemVerdicts) -> Conclusion:
+    """Return whether the items passed, and how many of them have no verdict."""
+    missed = why_not_passed(record)
+    all_passed = "All judged items passed" if verdicts.unjudged else "All items passed"
+    text = f"{all_passed} their thresholds." if missed is None else f"{missed[0].upper()}{missed[1:]}."
+    unjudged = f" {verdicts.unjudged:,} could not be judged." if verdicts.unjudged else ""
+    return Conclusion(f"{text}{unjudged}", "met" if missed is None else "missed")
 
 
 def _verdict(run: RecordedRun) -> Conclusion:
@@ -229,6 +245,21 @@ def _address_of_group(items: str, group: str, table: ItemTable) -> str:
     """Return the address of the items of a group, where one label has its name; else nothing."""
     names = [name for name, labels in table.facets.items() if group in labels.values]
     return address(items, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
+
+
+def _results(items: str, run: RecordedRun, table: ItemTable, *, is_folded: bool) -> Iterator[Block]:
+    """Yield the table of results; below the verdicts on the items, as a part that opens."""
+    results = _results_table(items, run, table)
+    if not is_folded:
+        yield results
+        return
+    record = run.record
+    means = [
+        f"{name} {_value(value)}"
+        for name, value in record.result.items()
+        if name in record.thresholds and isinstance(value, Estimate)
+    ]
+    yield Section("Scores", ", ".join(means) or "results with their intervals", [results])
 
 
 def _results_table(items: str, run: RecordedRun, table: ItemTable) -> TableBlock:

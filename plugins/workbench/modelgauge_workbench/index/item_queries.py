@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from modelgauge.data.thresholds import PASSED
 from modelgauge_workbench.index.queries import PAGE, Found, Wanted, found_in, match_of, whole_number
 
 LATEST = "latest"
 """The way to sort that shows first what finished last."""
 _PASSED, _IS = ".passed", "is-"
+_VERDICTS = {"yes": ">= 1", "no": "< 1", "none": "IS NULL"}
 _STATES = ("ok", "wrong", "below threshold", "failed in part", "failed")
 _OTHERS = 20
 
@@ -21,7 +23,8 @@ def wanted_items(
 
     Args:
         run: of the index.
-        asked: `q` (words), `show` (a state), `failure` (a number), `NAME.passed` (yes or no), `is-NAME` (a label),
+        asked: `q` (words), `show` (a state), `failure` (a number), `NAME.passed` (yes or no), `passed`
+            (yes, no or none), `is-NAME` (a label),
             `sort` (`NAME<`, `NAME>` or `latest`); each may be missing.
         failures: the kinds of failures by their numbers, from 1.
         used: what can be sorted by besides measurements.
@@ -37,6 +40,9 @@ def wanted_items(
     for name, value in asked.items():
         if name.endswith(_PASSED) and value in ("yes", "no"):
             wheres.append(f"json_extract(measured, ?) {'>=' if value == 'yes' else '<'} 1")
+            values.append(_path(name))
+        elif name == PASSED and value in _VERDICTS:
+            wheres.append(f"json_extract(measured, ?) {_VERDICTS[value]}")
             values.append(_path(name))
         elif name.startswith(_IS) and value:
             wheres.append("json_extract(labels, ?) = ?")

@@ -148,6 +148,8 @@ def _choices(
     """What items can be filtered and sorted by: name, title, values with their words, and the word for all."""
     said = [(state, f"{state} {count:,}") for state, count in sorted(states.items()) if state != "ok"]
     kinds = [(str(number), kind) for number, kind in enumerate(summary.kinds, start=1)]
+    if "passed" in summary.measured:
+        yield "passed", "Result", [("no", "failed"), ("none", "not judged"), ("yes", "passed")], "all"
     yield "show", "Show", said, f"all {sum(states.values()):,}"
     yield "failure", "Failure", kinds, "any"
     for name in summary.measured:

@@ -91,7 +91,8 @@ def _table(run, **options):
 
 def _run_of(lines):
     """Return the part of a run that gives its lines."""
-    return SimpleNamespace(items=lambda: SimpleNamespace(lines=lambda: iter(lines)))
+    items = SimpleNamespace(lines=lambda: iter(lines))
+    return SimpleNamespace(items=lambda: items, record=SimpleNamespace(thresholds={}))
 
 
 def _parts(run, **options):

@@ -94,14 +94,15 @@ const contextOf = (value) => (value == null ? [] : [folded("context, which the S
 
 const failuresOf = (record) => (record.kind === "exception" ? [record] : record.failed_repeats ?? []);
 
-// The measurements of an item. A score is marked by its own threshold: `NAME.passed` is a part of NAME.
+// The measurements of an item: numbers, or true and false. A score is marked by its own threshold: `NAME.passed` is a part of NAME.
 function measuredView(measurements) {
   const ownPassed = (name) => measurements[`${name}.passed`];
-  const names = Object.keys(measurements).filter((name) => !(name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements));
+  const isPart = (name) => name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements;
+  const names = Object.keys(measurements).filter((name) => !isPart(name));
   return names.map((name) => {
     const passed = ownPassed(name);
     const verdict = passed == null ? "" : passed >= 1 ? ", passed" : ", below its threshold";
-    return make("span", passed < 1 ? { className: "missed" } : {}, shown(`${name} = ${amount(measurements[name])}${verdict}`));
+    return make("span", passed < 1 ? { className: "missed" } : {}, shown(`${name} = ${amount(Number(measurements[name]))}${verdict}`));
   });
 }
 

@@ -3,7 +3,10 @@
 //   ids            the name of each item, by its place
 //   columns        { title, text(place) } of each column, behind the numbers of the items; number: aligned on the right,
 //                  wide: takes the room that there is, spare: left out on narrow screens, look(place): classes of a cell
-//   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value
+//                  isOptional: people choose whether it isShown, reason: holds a short sentence
+//   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value;
+//                  folded: behind "more filters"
+//   order          { title, key(place) } of the way that is sorted at first, if that is not the order of the items
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
 //   finds(place, query)  whether a text in lower case is in an item; where not all is read at first, `read` is a promise of that
 //   look(place)    classes of the row
@@ -11,7 +14,9 @@
 
 const ROW = 34; // pixels, as in the style sheet
 
-const classesOf = (column) => ["number", "wide", "spare"].filter((name) => column[name]).join(" ");
+const NO_COLUMN = ","; // in an address, where people chose no column
+
+const classesOf = (column) => ["number", "wide", "spare", "reason"].filter((name) => column[name]).join(" ");
 
 class Items {
   constructor(root, model) {
@@ -23,10 +28,10 @@ class Items {
     this.chosen = 0; // the place among those that are listed
     this.listed = [];
     this.count = model.ids.length;
-    const head = make("tr", {}, ...[{ title: "#", number: true }, ...model.columns].map((column) =>
-      make("th", { scope: "col", className: classesOf(column) }, shown(column.title))));
     this.body = make("tbody");
-    this.table = make("table", {}, make("thead", {}, head), this.body);
+    this.head = make("thead");
+    this.table = make("table", {}, this.head, this.body);
+    this.choose("");
     this.table.setAttribute("aria-rowcount", this.count + 1);
     this.body.onclick = (event) => {
       const row = event.target.closest("tr[data-place]");
@@ -50,9 +55,38 @@ class Items {
   fillControls() {
     const select = (name, title, options) => make("label", {}, shown(title), " ", make("select", { name },
       ...options.map(([value, text]) => make("option", { value }, shown(text)))));
-    const sorts = [["", "in order"], ...this.model.sorts.map((sort) => [sort.value, sort.title])];
+    const sorts = [["", this.model.order?.title ?? "in order"], ...this.model.sorts.map((sort) => [sort.value, sort.title])];
+    const selects = (filters) => filters.map((filter) => select(filter.name, filter.title, filter.options));
+    const rest = this.model.filters.filter((filter) => filter.folded);
+    this.more = rest.length ? folded(`more filters (${rest.length})`, make("p", { className: "folded" }, ...selects(rest))) : "";
     this.find(".filters").replaceChildren(
-      ...this.model.filters.map((filter) => select(filter.name, filter.title, filter.options)), select("sort", "Sort", sorts));
+      ...selects(this.model.filters.filter((filter) => !filter.folded)), select("sort", "Sort", sorts), this.more, this.columnChoice());
+  }
+
+  // The columns that people may choose: the boxes write a hidden field, and with it the address.
+  columnChoice() {
+    const optional = this.model.columns.filter((column) => column.isOptional);
+    if (optional.length === 0) return "";
+    const field = make("input", { type: "hidden", name: "columns" });
+    this.boxes = optional.map((column) => Object.assign(make("input", { type: "checkbox" }), { column }));
+    const change = () => {
+      const chosen = this.boxes.filter((each) => each.checked).map(({ column }) => encodeURIComponent(column.title));
+      const isUsual = this.boxes.every((each) => each.checked === Boolean(each.column.isShown));
+      field.value = isUsual ? "" : chosen.join(",") || NO_COLUMN;
+    };
+    const labels = this.boxes.map((each) => make("label", {}, each, " ", shown(each.column.title)));
+    return make("div", { oninput: change }, folded("columns", make("p", { className: "folded" }, ...labels)), field);
+  }
+
+  // Show the columns that an address names, or the usual ones.
+  choose(names) {
+    const chosen = names ? names.split(",").map(decodeURIComponent) : null;
+    const isShown = (column) => !column.isOptional || (chosen ? chosen.includes(column.title) : column.isShown);
+    this.columns = this.model.columns.filter(isShown);
+    for (const each of this.boxes ?? []) each.checked = this.columns.includes(each.column);
+    const titleOf = ({ title }) => title.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.])/).flatMap((part, at) => [...at ? [make("wbr")] : [], shown(part)]);
+    this.head.replaceChildren(make("tr", {}, ...[{ title: "#", number: true }, ...this.columns].map((column) =>
+      make("th", { scope: "col", className: classesOf(column) }, ...titleOf(column)))));
   }
 
   // The address says what is searched, filtered, sorted and open: it can be shared.
@@ -69,6 +103,8 @@ class Items {
   follow(address) {
     this.enter();
     for (const field of this.controls.elements) if (field.name) field.value = address.get(field.name) ?? "";
+    if (this.more && this.model.filters.some((filter) => filter.folded && address.get(filter.name))) this.more.open = true;
+    this.choose(address.get("columns") ?? "");
     this.list();
     const id = address.get("item");
     const place = id === null ? -1 : this.model.ids.indexOf(id);
@@ -84,7 +120,7 @@ class Items {
     for (let place = 0; place < this.count; place += 1) {
       if (kept.every((keeps) => keeps(place)) && (!query || model.finds(place, query))) this.listed.push(place);
     }
-    const sort = model.sorts.find((each) => each.value === controls.sort.value);
+    const sort = model.sorts.find((each) => each.value === controls.sort.value) ?? model.order;
     if (sort) this.listed.sort((one, other) => (sort.key(one) < sort.key(other) ? -1 : sort.key(one) > sort.key(other) ? 1 : one - other));
     this.chosen = Math.min(this.chosen, Math.max(0, this.listed.length - 1));
     const pending = query && model.read && !this.isRead ? ", reading on" : "";
@@ -104,7 +140,7 @@ class Items {
     };
     const rows = [];
     for (let at = first; at < last; at += 1) rows.push(this.row(this.listed[at], at));
-    const empty = this.listed.length ? [] : [make("tr", {}, make("td", { colSpan: 1 + this.model.columns.length }, "No item matches."))];
+    const empty = this.listed.length ? [] : [make("tr", {}, make("td", { colSpan: 1 + this.columns.length }, "No item matches."))];
     this.body.replaceChildren(room(first), ...rows, ...empty, room(this.listed.length - last));
   }
 
@@ -112,8 +148,8 @@ class Items {
     const { model } = this;
     const address = new URLSearchParams([...Object.entries(model.address), ["item", model.ids[place]]]);
     const link = make("a", { href: `#${address}`, tabIndex: -1 }, String(place + 1));
-    const cells = model.columns.map((column) =>
-      make("td", { className: `${classesOf(column)} ${column.look?.(place) ?? ""}`, dir: "auto" }, shown(column.text(place))));
+    const cells = this.columns.map((column) =>
+      make("td", { className: `${classesOf(column)} ${column.look?.(place) ?? ""}`, dir: "auto", ...column.reason && { title: column.text(place) } }, shown(column.text(place))));
     const row = make("tr", { className: `${model.look(place)}${at === this.chosen ? " chosen" : ""}` },
       make("td", { className: "number" }, link), ...cells);
     row.dataset.place = place;

@@ -80,7 +80,7 @@ async function runItems(run, source, comparisons) {
   const rows = await source.rows();
   const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
   const measured = names.map((name, at) => measurementColumn(name, at, rows));
-  return {
+  const model = {
     address: { run },
     ids: rows.id,
     columns: [
@@ -99,4 +99,5 @@ async function runItems(run, source, comparisons) {
     look: (place) => rows.state[place].replaceAll(" ", "-"),
     view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place], rows.common),
   };
+  return rows.measured.passed && rows.thresholds ? asAppItems(model, rows, names) : model;
 }
