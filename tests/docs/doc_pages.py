@@ -317,6 +317,7 @@ class Environment:
         ours = {
             "BROWSER": "true",
             "NO_COLOR": "1",
+            "COLUMNS": "80",  # pages show what a terminal shows
             "PYTHONUTF8": "1",
             "MODELGAUGE_OFFLINE": "1",
             "PIP_CONFIG_FILE": os.devnull,

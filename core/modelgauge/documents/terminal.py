@@ -55,20 +55,32 @@ class Style:
         width: characters in a line.
         color: whether it shows colours and bold.
         symbols: whether its encoding has more than ASCII.
+        unbroken: whether each row of a table takes one line, however long: for pipes and logs, where people search for
+            names.
     """
 
     width: int = 80
     color: bool = False
     symbols: bool = True
+    unbroken: bool = False
+
+    @property
+    def row_width(self) -> int:
+        """Characters in a row of a table."""
+        return sys.maxsize if self.unbroken else self.width
 
     @classmethod
     def of(cls, stream: TextIO) -> "Style":
-        """Return the style of a stream: colours on a terminal unless NO_COLOR is set, 80 columns elsewhere."""
+        """Return the style of a stream: colours on a terminal unless NO_COLOR is set, unbroken rows elsewhere.
+
+        COLUMNS says that the output is for a terminal, wherever it goes first.
+        """
         terminal = stream.isatty()
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        known = terminal or os.environ.get("COLUMNS")
+        known = terminal or bool(os.environ.get("COLUMNS"))
         wide = shutil.get_terminal_size((80, 24)).columns if known else 80
-        return cls(max(NARROWEST, min(wide, WIDEST)), terminal and not plain, holds_unicode(stream))
+        color = terminal and not plain
+        return cls(max(NARROWEST, min(wide, WIDEST)), color, holds_unicode(stream), unbroken=not known)
 
 
 ANY_WIDTH = Style(width=sys.maxsize)
@@ -103,7 +115,7 @@ def as_list(columns: Sequence[TableColumn], style: Style, redact: Callable[[str]
         redact: see `as_text`.
     """
     texts = [*map(_Terminal(style, redact).column, columns)]
-    return "\n".join(aligned(texts, has_head=any(column.head for column in columns), width=style.width))
+    return "\n".join(aligned(texts, has_head=any(column.head for column in columns), width=style.row_width))
 
 
 class _Terminal:
@@ -206,7 +218,7 @@ class _Terminal:
         if caption := ". ".join(filter(None, [table.caption, self._legend(table)])):
             self._add_text(caption, "dim")
         rule = "─" if self.style.symbols else "-"
-        head, *lines = aligned(columns, width=self.style.width, rule=rule) or [""]
+        head, *lines = aligned(columns, width=self.style.row_width, rule=rule) or [""]
         self._lines += [self._painted(head, "strong"), *lines]
         also = f"Also there, in a wider terminal or with --json: {', '.join(left_out)}." if left_out else ""
         for note in filter(None, [also, table.note]):
@@ -221,14 +233,14 @@ class _Terminal:
     def _fit(self, columns: Sequence[TextColumn]) -> bool:
         """Return whether columns have room side by side, with names folded a little."""
         wide = [min(column.natural, _WIDE_NAME) if column.folds else column.natural for column in columns]
-        return sum(wide) + _GAP * (len(wide) - 1) <= self.style.width
+        return sum(wide) + _GAP * (len(wide) - 1) <= self.style.row_width
 
     def _drawings(self, drawn: Sequence[Cell], columns: Sequence[TextColumn], place: int) -> TextColumn:
         """Draw intervals: of a good width beside as many columns as that leaves room for, else in what is left."""
         names, beside = columns[:place], columns[place + 1 :]
-        room = self.style.width
+        room = self.style.row_width
         for number in range(len(beside), min(_KEPT, len(beside)) - 1, -1):
-            room = self.style.width - sum(column.natural + _GAP for column in (*names, *beside[:number]))
+            room = self.style.row_width - sum(column.natural + _GAP for column in (*names, *beside[:number]))
             if room >= _GOOD_DRAWING:
                 break
         intervals = [cell for cell in drawn if isinstance(cell, Interval)]

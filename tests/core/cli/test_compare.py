@@ -90,7 +90,8 @@ def compare(run, ran, here, pairs):
     return compare
 
 
-def test_the_answer_comes_first(compare):
+def test_the_answer_comes_first(compare, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     ended = compare(*JUDGED)
     assert ended.code == 0
     answer = " ".join(ended.out.split("\n\n")[0].split())
@@ -191,7 +192,8 @@ def test_failed_items_are_counted_and_bounded(compare):
     assert "bounds   -5.0 to 0.0 points if all missing items were worst or best" in shown
 
 
-def test_a_page_is_written_beside_the_text(compare, here):
+def test_a_page_is_written_beside_the_text(compare, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     ended = compare(*JUDGED, "--fail-if-worse", "--html", "ci/compare.html")
     assert ended.code == 1
     assert "won/lost/equal: 1/17/22" in ended.out

@@ -82,7 +82,8 @@ def test_where_nothing_is_kept_or_needed_that_is_said(run):
     assert run("dependencies", "list", "--json").json == {"dependencies": []}
 
 
-def test_what_is_kept_is_a_table_with_sizes_and_short_versions(run, words):
+def test_what_is_kept_is_a_table_with_sizes_and_short_versions(run, words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     added = add(run, "words.txt")
     path = run("dependencies", "list", "--json").json["dependencies"][0]["path"]
     assert added.out == f"Added words of with_data, version {VERSION[:12]}: {path}\n"

@@ -50,7 +50,8 @@ def test_each_kind_has_a_list(run, command, key, uid):
     assert rows == run("list", "--json").json[key]
 
 
-def test_a_list_fits_the_terminal_and_shows_classes_on_request(run, here):
+def test_a_list_fits_the_terminal_and_shows_classes_on_request(run, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     name = "a_test_with_a_name_of_some_forty_characters"
     (here / "long.py").write_text(
         "import modelgauge as mg\nfrom plugin import Numbers\n\n\n@mg.hookimpl\n"
@@ -263,7 +264,8 @@ def test_an_unfinished_and_a_damaged_run_do_not_hide_others(run, ran):
     assert len(run("runs", "--last", "1", "--json").json["runs"]) == 1
 
 
-def test_runs_counts_all_items_of_a_run_that_was_stopped(run):
+def test_runs_counts_all_items_of_a_run_that_was_stopped(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     given = (
         "--sut",
         "echo",

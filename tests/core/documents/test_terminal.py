@@ -55,16 +55,35 @@ def test_a_stream_decides_the_width_the_colours_and_the_symbols(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert Style.of(Stream(terminal, encoding)) == Style(width, color, symbols)
+    unbroken = not terminal and "COLUMNS" not in variables
+    assert Style.of(Stream(terminal, encoding)) == Style(width, color, symbols, unbroken)
 
 
 def test_what_is_no_stream_of_bytes_gets_ascii(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert Style.of(io.StringIO()) == Style(80, color=False, symbols=False)
+    assert Style.of(io.StringIO()) == Style(80, color=False, symbols=False, unbroken=True)
 
 
 def test_a_style_is_of_80_columns_without_colours():
     assert Style() == Style(width=80, color=False, symbols=True)
+
+
+def test_pipes_and_logs_get_a_line_for_each_row_however_long():
+    name, reason = "bbh_navigate_" * 9, "it says so " * 20
+    columns = [
+        TableColumn("Test", [name, "b"], fold=8),
+        TableColumn("Reason", [reason, ""], fold=24),
+        TableColumn("n", ["1", "2"], right=True),
+    ]
+    for shown in (
+        as_text([TableBlock(columns)], Style(unbroken=True)).split("\n"),
+        as_text([RoomyTable(TableBlock(columns))], Style(unbroken=True)).split("\n"),
+        ["", *as_list(columns, Style(unbroken=True)).split("\n")],
+    ):
+        assert len(shown) == 4
+        assert shown[2].split() == [name, *reason.split(), "1"]
+        assert shown[3].split() == ["b", "2"]
+    assert len(as_text([Sentences([reason])], Style(unbroken=True)).split("\n")) > 1
 
 
 @pytest.mark.parametrize(("look", "code"), [("strong", 1), ("dim", 2), ("alarm", 31)])
