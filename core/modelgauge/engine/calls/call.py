@@ -26,6 +26,7 @@ from modelgauge.engine.calls.admission import entrance_of
 from modelgauge.engine.calls.afresh import asks_afresh, note_reused
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
+from modelgauge.engine.calls.error_bodies import note_body, noting_bodies
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.policy import (
     CallPolicy,
@@ -126,7 +127,8 @@ class Target:
         if inspect.iscoroutinefunction(method):
             within = services.deadlines.within
             return lambda request, seconds: within(seconds, self._timed(method(request)))
-        return lambda request, seconds: self._in_thread(method, request, seconds)
+        in_thread = noting_bodies(method)
+        return lambda request, seconds: self._in_thread(in_thread, request, seconds)
 
     async def _in_thread(self, method: Callable[[Any], Any], request: Any, seconds: float) -> Any:
         response = await self.services.pool.run(method, request, seconds)
@@ -379,3 +381,6 @@ class Target:
             if left >= options.attempt_timeout:
                 raise
             raise call_timed_out(options.call_timeout) from error
+        except Exception as error:
+            note_body(error)
+            raise
