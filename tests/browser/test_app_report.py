@@ -6,6 +6,9 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem
 from modelgauge.data.results import Threshold
+from modelgauge.evals import LLMTestCase, ToolCall, evaluate
+from modelgauge.metrics import ContainsMetric
+from modelgauge.reports import write_page
 from modelgauge.testing import FakeSUT, FakeTest
 
 HOSTILE = "</script><b>, &columns=x%2C"
@@ -90,6 +93,42 @@ def test_chosen_columns_are_kept_in_the_address(address, visit):
     for box in page.locator("input[type=checkbox]:checked").all()[::-1]:
         box.uncheck()
     assert _heads(visit(page.url)) == ["#", "question", "result"]
+
+
+@pytest.fixture
+def case_address(tmp_path):
+    case = LLMTestCase(
+        input="Do they fit?",
+        actual_output="You get a full refund within 60 days.",
+        expected_output="You get a full refund within 30 days.",
+        name="refund",
+        retrieval_context=["All customers have 30 days.", HOSTILE],
+        tools_called=[ToolCall(name="search", input_parameters={"query": "refund"})],
+        expected_tools=[ToolCall(name="search"), ToolCall(name="lookup_order")],
+        completion_time=0.000009818,
+        metadata={"topic": HOSTILE, "draft": None},
+    )
+    metric = ContainsMetric()
+    result = evaluate([case], [metric], data_dir=tmp_path, print_results=False)
+    write_page(result.run_id, tmp_path / "case.html", data_dir=tmp_path)
+    return f"{(tmp_path / 'case.html').as_uri()}#run=0&item=refund"
+
+
+def test_case_has_its_fields_by_name_and_differences_marked(case_address, visit, check_all_looks):
+    page = visit(case_address)
+    item = page.locator(".item")
+    item.locator("h2").wait_for()
+    assert item.locator("del").all_inner_texts() == ["60"]
+    assert item.locator("ins").all_inner_texts() == ["30"]
+    shown = item.inner_text()
+    assert 'search(query="refund")' in shown
+    assert "not called: lookup_order" in shown
+    assert "under 1 ms" in shown
+    assert "All customers have 30 days." in shown
+    assert HOSTILE in shown
+    for raw in ("null", "9.818", "which the SUT does not see", "passed = "):
+        assert raw not in shown
+    check_all_looks(page)
 
 
 def test_app_page_fits_and_axe_finds_nothing(address, visit, check_all_looks):

@@ -20,7 +20,8 @@ from modelgauge import (
     TestItem,
     run_test,
 )
-from modelgauge.evals import observe
+from modelgauge.evals import LLMTestCase, evaluate, observe
+from modelgauge.metrics import ContainsMetric
 from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest
 from modelgauge_workbench.runs.run import _cell
 
@@ -130,6 +131,29 @@ def test_a_run_shows_its_report_and_leads_to_the_items_behind_it(run, runs):
     press(page, "Escape")
     page.wait_for_url(f"**/runs/{runs[1]}?show=wrong**")
     assert places(page)[0] == "18"
+
+
+def test_verdicts_lead_to_their_items(tmp_path, serve, visit):
+    case = LLMTestCase(input="Do they fit?", actual_output="yes", expected_output="no", completion_time=1e-6)
+    case_run = evaluate(
+        [case, LLMTestCase(input="Really?", actual_output="yes", expected_output="yes")],
+        [ContainsMetric()],
+        data_dir=tmp_path,
+        print_results=False,
+    )
+    workbench = serve(tmp_path)
+    workbench.until("/runs", case_run.run_id)
+    page = visit(workbench, f"/runs/{case_run.run_id}")
+    page.get_by_role("link", name="1 failed").click()
+    page.wait_for_url("**passed=no**")
+    assert places(page) == ["1"]
+    assert page.locator("select[name=passed]").input_value() == "no"
+    page.locator("#rows tbody th a").click()
+    page.wait_for_selector("html[data-ready]")
+    text = page.locator("#item").inner_text()
+    assert "Expected" in text
+    assert "under 1 ms" in text
+    assert "null" not in text
 
 
 def test_items_are_searched_and_paged(run):

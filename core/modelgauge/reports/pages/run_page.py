@@ -25,6 +25,7 @@ from modelgauge.wording.phrases import counted
 SCRIPTS = (
     "elements.js",
     "item_view.js",
+    "case_view.js",
     "items.js",
     "run_items.js",
     "app_items.js",

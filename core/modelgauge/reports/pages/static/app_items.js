@@ -74,7 +74,7 @@ function asAppItems(model, rows, names) {
   const counts = new Map(names.map((name) => [name, failures(name)]));
   const worst = [...names].sort((one, other) => counts.get(other) - counts.get(one));
   const [first, ...others] = model.columns.filter(({ title }) => !names.includes(title));
-  const metrics = worst.map((name, at) => ({ ...judgedColumn(model.columns.find(({ title }) => title === name)), spare: at > 0, isShown: at < MOST_METRICS }));
+  const metrics = worst.map((name, at) => ({ ...judgedColumn(model.columns.find(({ title }) => title === name)), spare: true, isShown: at < MOST_METRICS }));
   const texts = others.map((column) => ({ ...column, isShown: column.title === "answer" && names.length <= FEW_METRICS }));
   const rank = { failed: 0, "not judged": 1, passed: 2 };
   return {

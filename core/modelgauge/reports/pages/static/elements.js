@@ -43,6 +43,9 @@ const asText = (value) => (typeof value === "string" ? value : JSON.stringify(va
 const counted = (value) => value.toLocaleString("en");
 const amount = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
+const secondsText = (value) => (value < 0.001 ? "under 1 ms" : `${amount(value)} s`);
+const dollarsText = (value) => `$${value < 0.1 ? Number(value.toPrecision(2)) : value.toFixed(2)}`;
+
 // Copies the address of what is shown; where a browser does not allow that, the address stands there to be copied.
 function copyButton() {
   const button = make("button", { type: "button" }, "copy link to this item");

@@ -63,7 +63,7 @@ function scoresView(completions, expected) {
 function usageText(usage) {
   if (!usage) return "";
   const tokens = [usage.input_tokens, usage.output_tokens].filter((count) => count != null).join(" → ");
-  return [tokens && `${tokens} tokens`, usage.cost_usd != null && `$${usage.cost_usd < 0.1 ? Number(usage.cost_usd.toPrecision(2)) : usage.cost_usd.toFixed(2)}`].filter(Boolean).join(" · ");
+  return [tokens && `${tokens} tokens`, usage.cost_usd != null && dollarsText(usage.cost_usd)].filter(Boolean).join(" · ");
 }
 
 function traceView(trace) {
@@ -75,14 +75,14 @@ function traceView(trace) {
     const bar = make("span", { className: "time" }, make("span"));
     bar.firstChild.style.marginLeft = `${(100 * span.start) / whole}%`;
     bar.firstChild.style.width = `${Math.max(1, (100 * (span.seconds ?? 0)) / whole)}%`;
-    const about = `${span.name} (${span.type}) ${span.seconds == null ? "not ended" : `${amount(span.seconds)} s`}`;
+    const about = `${span.name}${span.type ? ` (${span.type})` : ""} ${span.seconds == null ? "not ended" : secondsText(span.seconds)}`;
     const line = folded(about, ...["input", "output", "error", "metadata"].filter((name) => span[name] != null)
       .map((name) => section(name, box(asText(span[name])))));
     const row = make("li", {}, line, bar);
     row.style.paddingLeft = `${depth.get(span.id)}rem`;
     tree.append(row);
   }
-  return section(`Spans of ${trace.name}, ${amount(trace.seconds ?? 0)} s`, tree);
+  return section(`Spans of ${trace.name}, ${secondsText(trace.seconds ?? 0)}`, tree);
 }
 
 function failureView(failure) {
@@ -90,14 +90,20 @@ function failureView(failure) {
   return section(title, box(failure.message ?? ""), folded("traceback", box(failure.traceback ?? "")));
 }
 
-const contextOf = (value) => (value == null ? [] : [folded("context, which the SUT does not see", box(asText(value)))]);
+// The context of an item or a prompt: the fields of a test case by their names, else as it is.
+function contextOf(value) {
+  if (isCase(value)) return [...textsView("Expected", value.expected_output), ...caseView(value)];
+  return value == null ? [] : [folded("context, which the SUT does not see", box(asText(value)))];
+}
 
 const failuresOf = (record) => (record.kind === "exception" ? [record] : record.failed_repeats ?? []);
 
-// The measurements of an item: numbers, or true and false. A score is marked by its own threshold: `NAME.passed` is a part of NAME.
+// The measurements of an item: numbers, or true and false. A score is marked by its own threshold: `NAME.passed` is a part of NAME, and
+// `passed` is all of these.
 function measuredView(measurements) {
   const ownPassed = (name) => measurements[`${name}.passed`];
-  const isPart = (name) => name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements;
+  const hasOwn = Object.keys(measurements).some((name) => name.endsWith(".passed"));
+  const isPart = (name) => (name === "passed" && hasOwn) || (name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements);
   const names = Object.keys(measurements).filter((name) => !isPart(name));
   return names.map((name) => {
     const passed = ownPassed(name);
@@ -109,7 +115,7 @@ function measuredView(measurements) {
 // Why an item failed, and what was measured of it.
 function outcomeView(record, expected) {
   const measured = measuredView(record.measurements ?? {});
-  if (expected) measured.push(make("span", {}, shown(`expected: ${expected}`)));
+  if (expected && !promptsOf(record).some(({ context }) => isCase(context))) measured.push(make("span", {}, shown(`expected: ${expected}`)));
   const parts = measured.flatMap((part, at) => (at ? [" · ", part] : [part]));
   const line = make("p", { className: "measured" }, ...(parts.length ? parts : ["nothing measured"]));
   return [...failuresOf(record).map(failureView), line];
@@ -138,7 +144,7 @@ function answersView(record, prompt, answerBox = (text) => box(text, "answer"), 
     const isScored = completions.length > 0 && completions.every(({ completion }) => completion.logprob != null);
     const to = promptsOf(record).length > 1 ? ` to prompt ${prompt + 1}` : "";
     const repeat = record.interactions.length > 1 && interaction.repeat ? `, repeat ${interaction.repeat + 1}` : "";
-    const title = [`${isScored ? "Continuations" : "Answer"}${to}${repeat}`, usageText(interaction.response.usage), interaction.time && `${amount(interaction.time[1])} s`].filter(Boolean).join(" · ");
+    const title = [`${isScored ? "Continuations" : "Answer"}${to}${repeat}`, usageText(interaction.response.usage), interaction.time && secondsText(interaction.time[1])].filter(Boolean).join(" · ");
     const answers = isScored
       ? [scoresView(completions, expected)]
       : completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
@@ -150,6 +156,11 @@ function answersView(record, prompt, answerBox = (text) => box(text, "answer"), 
 const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map(traceView));
 
 function itemView(record, expected, common) {
-  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place, common), ...answersView(record, place, undefined, expected)]);
+  const asked = promptsOf(record).flatMap((prompt, place) => {
+    const { context } = prompt;
+    if (!isCase(context)) return [...questionView(record, place, common), ...answersView(record, place, undefined, expected)];
+    const answers = answersView(record, place, besideExpected(context.expected_output), expected);
+    return [section("Prompt", promptView(prompt, common)), ...answers, ...caseView(context)];
+  });
   return [...outcomeView(record, expected), ...asked, ...failedTraces(record)];
 }
