@@ -23,7 +23,7 @@ from modelgauge import (
 from modelgauge.evals import LLMTestCase, evaluate, observe
 from modelgauge.metrics import ContainsMetric
 from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest
-from modelgauge_workbench.runs.run import _cell
+from modelgauge_workbench.runs.run import _cell, _verdict
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e"
 
@@ -148,6 +148,7 @@ def test_verdicts_lead_to_their_items(tmp_path, serve, visit):
     page.wait_for_url("**passed=no**")
     assert places(page) == ["1"]
     assert page.locator("select[name=passed]").input_value() == "no"
+    assert "failed: ContainsMetric" in page.locator("#rows tbody").inner_text()
     page.locator("#rows tbody th a").click()
     page.wait_for_selector("html[data-ready]")
     text = page.locator("#item").inner_text()
@@ -372,6 +373,19 @@ def test_spans_stand_as_a_tree(visit, serve, tmp_path):
 )
 def test_score_has_the_look_of_its_own_threshold(measured, state, cell):
     assert _cell("a", measured, state, []) == cell
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        ({"a": 1.0, "a.passed": 1.0, "passed": 1.0}, ("passed", "")),
+        ({"a": 0.0, "a.passed": 0.0, "b": 0.0, "b.passed": 0.0, "passed": 0.0}, ("failed: a, b", "missed")),
+        ({"a": 0.0, "a.passed": 0.0}, ("not judged; failed: a", "not-measured")),
+        ({}, ("not judged", "not-measured")),
+    ],
+)
+def test_verdict_names_the_metrics_that_failed(measured, verdict):
+    assert _verdict(measured) == verdict
 
 
 def test_failed_item_does_not_lack_a_measurement_that_only_some_items_have():

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modelgauge.data.thresholds import has_passed
+from modelgauge.data.thresholds import PASSED, failing, has_passed
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import (
     LATEST,
@@ -135,6 +135,7 @@ def items_data(
         "total": sum(states.values()),
         "names": names,
         "items": [_shown_item(item, names, summary.of_some, address, kept) for item in found.rows],
+        "has_verdicts": PASSED in summary.measured,
         "has_expected": any(item["expected"] for item in found.rows),
         "choices": [choice for choice in _choices(summary, states, names) if choice[2]],
         "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
@@ -148,7 +149,7 @@ def _choices(
     """What items can be filtered and sorted by: name, title, values with their words, and the word for all."""
     said = [(state, f"{state} {count:,}") for state, count in sorted(states.items()) if state != "ok"]
     kinds = [(str(number), kind) for number, kind in enumerate(summary.kinds, start=1)]
-    if "passed" in summary.measured:
+    if PASSED in summary.measured:
         yield "passed", "Result", [("no", "failed"), ("none", "not judged"), ("yes", "passed")], "all"
     yield "show", "Show", said, f"all {sum(states.values()):,}"
     yield "failure", "Failure", kinds, "any"
@@ -157,8 +158,9 @@ def _choices(
             yield name, name.removesuffix(".passed"), [("yes", "passed"), ("no", "below threshold")], "all"
     for name, values in summary.facets.items():
         yield f"is-{name}", name, [(value, value) for value in values], "all"
+    first = [(f"{PASSED}<", "failed first")] if PASSED in summary.measured else []
     sorts = [(f"{name}{sign}", f"{name}, {how}") for name in (*names, *summary.used) for sign, how in _SORTS]
-    yield "sort", "Sort", sorts, "in order"
+    yield "sort", "Sort", [*first, *sorts], "in order"
 
 
 def _shown_item(
@@ -170,8 +172,19 @@ def _shown_item(
         **dict(item),
         "look": item["state"].replace(" ", "-"),
         "address": f"{run}/items/{item['place'] + 1}{query}",
+        "verdict": _verdict(measured),
         "numbers": [_cell(name, measured, item["state"], of_some) for name in names],
     }
+
+
+def _verdict(measured: Mapping[str, float]) -> tuple[str, str]:
+    """Return whether an item passed its thresholds, with the metrics that failed, and the style of that."""
+    failed = ", ".join(failing(measured))
+    if PASSED not in measured:
+        return (f"not judged; failed: {failed}" if failed else "not judged"), "not-measured"
+    if measured[PASSED] >= 1:
+        return "passed", ""
+    return (f"failed: {failed}" if failed else "failed"), "missed"
 
 
 def _cell(name: str, measured: Mapping[str, float], state: str, of_some: list[str]) -> tuple[str, str]:
