@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.estimates import figure_beside
-from modelgauge.data.records import DatasetReference
+from modelgauge.data.records import DatasetReference, TestRecord
+from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import Block, Fact, FactList, Heading, Sentences, TableBlock, TableColumn
 from modelgauge.documents.terminal import Style, as_text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.evals.session_options import Display
+from modelgauge.reports.run_report import results_of
 from modelgauge.wording.figures import limit
 from modelgauge.wording.phrases import counted, ends_of, one_line
 from modelgauge.wording.visible import visible
@@ -79,12 +81,13 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
         notes.append(
             f"{counted(result.left_out, 'test case was', 'test cases were')} left out by max_test_items."
         )
-    text = rendered(shown, folder, display, notes, dataset=result.record.dataset)
+    text = rendered(shown, result.record, folder, display, notes, dataset=result.record.dataset)
     sys.stdout.write(f"{text}\n")
 
 
 def rendered(
     results: Sequence[Shown],
+    record: TestRecord,
     folder: Path,
     display: Display,
     notes: Sequence[str] = (),
@@ -98,6 +101,7 @@ def rendered(
 
     Args:
         results: of all test cases, and each of their repeats.
+        record: of the run.
         folder: of the run, for those who want to see more.
         display: which test cases are listed.
         notes: what else there is to say of the run.
@@ -118,14 +122,31 @@ def rendered(
         if passed < len(results):
             more.append(Fact("failed:", f"{show} --failures", is_whole=True))
         blocks.append(FactList(more))
+    if of_metrics := {name: value for name, value in record.result.items() if name != PASSED}:
+        blocks.append(results_of(record.replaced(result=of_metrics)))
     of_cases = counted(len(results) if cases is None else cases, "test case")
     repeats = "" if cases in (None, len(results)) else f"{len(results):,} repeats of "
     free = sum(result.has_no_verdict for result in results)
     without = f", {free:,} without a threshold" if free else ""
-    blocks.append(Heading(f"{passed:,} of {repeats}{of_cases} passed{without}."))
+    reason = _usual_reason(results)
+    blocks.append(Heading(f"{passed:,} of {repeats}{of_cases} passed{without}.{reason}"))
     of = [] if dataset is None else [f"Data set: {dataset}"]
     blocks.append(Sentences([*of, *(f"Note: {note}" for note in notes)]))
     return f"{as_text(blocks, Style.of(sys.stdout))}\n{place_of('Run', folder)}"
+
+
+def _usual_reason(results: Sequence[Shown]) -> str:
+    """Name the metric that most of the failed cases failed; nothing where that goes without saying."""
+    every = {metric.name for result in results for metric in result.metrics_data}
+    failed = [result for result in results if not result.success]
+    times = Counter(
+        name
+        for result in failed
+        for name in {metric.name for metric in result.metrics_data if metric.success is False}
+    )
+    (first, most), *others = [*times.most_common(2), ("", 0)]
+    is_usual = len(every) > 1 and most > 1 and 2 * most > len(failed) and others[0][1] < most
+    return f" {first} is the usual reason ({most:,})." if is_usual else ""
 
 
 def place_of(what: str, path: Path) -> str:

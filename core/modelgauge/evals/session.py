@@ -357,7 +357,9 @@ class Session:
         """Return what is shown of the cases at the end of the session. The record contains no secrets."""
         shown = with_distinct_titles([(case.test, case.shown(self._redact)) for case in cases.listed])
         number = len(cases.by_id())
-        return rendered(shown, self._run.folder.path, self.options.display, record.notes, cases=number)
+        return rendered(
+            shown, record, self._run.folder.path, self.options.display, record.notes, cases=number
+        )
 
     def _tell(self, record: TestRecord) -> Iterator[str]:
         """Tell plugins that the session is over, and say what went wrong in them."""

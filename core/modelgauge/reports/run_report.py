@@ -39,7 +39,7 @@ def run_blocks(run: RecordedRun, shown_by: str = "", most_rows: int | None = Non
     record = run.record
     yield Heading(f"{record.test_uid} on {record.sut_name}")
     if record.result:
-        yield _results_table(record, most_rows)
+        yield results_of(record, most_rows)
     where = [] if run.folder is None else [*_where(run, run.folder.path, shown_by)]
     yield FactList([*facts(run, errors=_errors(run, most_rows)), *where], indent=len(_RECORD))
 
@@ -47,7 +47,13 @@ def run_blocks(run: RecordedRun, shown_by: str = "", most_rows: int | None = Non
 # --- results of one run ---------------------------------------------------------------------------
 
 
-def _results_table(record: TestRecord, most_rows: int | None) -> TableBlock:
+def results_of(record: TestRecord, most_rows: int | None = None) -> TableBlock:
+    """Return the table of the results of a run, each with its interval and how many items passed its threshold.
+
+    Args:
+        record: of the run, with at least one result.
+        most_rows: rows of one group; None for all.
+    """
     names, values = zip(*result_rows(record, most_rows), strict=True)
     labels = [label_of(record, name) for name in names]
     columns = [*results_table(zip(labels, values, strict=True)).columns]

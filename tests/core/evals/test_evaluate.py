@@ -487,7 +487,7 @@ def test_a_score_is_not_shown_as_its_threshold_where_it_fails(value, verdict, ca
             return value
 
     evaluate([LLMTestCase("?", "!")], [Fixed(threshold=0.7)])
-    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "Fixed" in line]
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("?")]
     shown = {"failed": "0.69999999", "passed": "0.7"}[verdict]
     assert row[1:6] == ["Fixed", shown, "≥", "0.7", verdict]
     (run,) = Path("run_data/runs").iterdir()
@@ -544,3 +544,34 @@ def test_a_case_with_an_empty_input_has_a_title(capsys):
     result = evaluate(cases, [ExactMatchMetric()])
     assert [found.name for found in result.test_results] == ["(empty input)"] * 2
     assert capsys.readouterr().out.count("(empty input)") == 2
+
+
+@pytest.mark.parametrize(
+    ("outputs", "metrics", "reason"),
+    [
+        (
+            ["yes", "no", "yes no", "x"],
+            [ExactMatchMetric, TokenF1Metric],
+            " ExactMatchMetric is the usual reason (3).",
+        ),
+        (["yes", "no", "yes no", "x"], [ExactMatchMetric], ""),  # there is no other
+        (["yes", "yes", "x"], [ExactMatchMetric, TokenF1Metric], ""),  # one case is no use
+        (["yes", "x", "x"], [ExactMatchMetric, TokenF1Metric], ""),  # both are
+    ],
+)
+def test_headline_names_the_metric_that_most_failed_cases_failed(outputs, metrics, reason, capsys):
+    cases = [LLMTestCase(f"q {place}", output, "yes") for place, output in enumerate(outputs)]
+    result = evaluate(cases, [metric(threshold=0.5) for metric in metrics])
+    passed = sum(one.success for one in result)
+    assert f"\n{passed} of {len(outputs)} test cases passed.{reason}\n" in capsys.readouterr().out
+
+
+def test_evaluation_ends_with_a_line_for_each_metric(capsys):
+    cases = [LLMTestCase(f"q {place}", output, "yes") for place, output in enumerate(["yes", "yes no"])]
+    record = evaluate(cases, [ExactMatchMetric(), TokenF1Metric(threshold=0.5)]).record
+    table = [line.split("   ") for line in capsys.readouterr().out.split("\n\n")[1].splitlines()]
+    rows = {row[0].strip(): [cell.strip() for cell in row if cell.strip()] for row in table if row[0]}
+    for name, threshold, passed in (("ExactMatchMetric", 1, "1 of 2"), ("TokenF1Metric", 0.5, "2 of 2")):
+        low, high = record.result[name].interval
+        assert rows[f"{name} ≥ {threshold}"][2:] == [f"{low:.2f} to {high:.2f}", "2", passed]
+    assert "passed" not in rows
