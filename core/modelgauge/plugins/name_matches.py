@@ -129,7 +129,8 @@ def _check_owner(registry: Registry, group: str, members: Sequence[Registered]) 
 def _unmatched(registry: Registry, pattern: str) -> UnknownNameError:
     word = KIND_WORDS[registry.kind]
     begin = _WILDCARD.split(pattern)[0]
-    like = did_you_mean(pattern, [f"{uid[: len(begin)]}{pattern[len(begin) :]}" for uid in registry.uids])
+    others = ((uid, f"{uid[: len(begin)]}{pattern[len(begin) :]}") for uid in registry.uids)
+    like = did_you_mean(pattern, [other for uid, other in others if fnmatchcase(uid, other)])
     provider = pattern.partition("/")[0]
     why = f" Models of {provider} are not listed here: name each." if provider in registry.providers else ""
     return UnknownNameError(
