@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -175,21 +174,6 @@ def test_batch_is_halved_when_memory_ends(sut, ask, monkeypatch, caplog):
     found = [response.completions[0].logprob for response in ask(*prompts)]
     assert found == pytest.approx(expected, abs=1e-4)
     assert sum("Out of memory" in record.message for record in caplog.records) == 1
-
-
-def test_four_choices_are_quicker_than_four_passes(ask):
-    context = "The book tells of a town by the sea, where ships come and go. " * 12
-    prompt = ContinuationPrompt(context, CHOICES)
-    singles = [ContinuationPrompt(context, [choice]) for choice in CHOICES]
-
-    def seconds(work):
-        begun = time.process_time()
-        work()
-        return time.process_time() - begun
-
-    shared = min(seconds(lambda: ask(prompt)) for _ in range(3))
-    separate = min(seconds(lambda: [ask(single) for single in singles]) for _ in range(3))
-    assert separate / shared > 2, f"{shared:.2f} s and {separate:.2f} s"
 
 
 def test_second_run_makes_no_call(smollm2, tmp_path):
