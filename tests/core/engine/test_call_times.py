@@ -82,7 +82,7 @@ def test_a_page_says_how_long_answers_took(slow):
 
 def test_tables_have_the_time_of_each_call(slow):
     _, first, _ = slow
-    (row,) = COMPLETIONS.rows_of_item(first.run_id, _items(first)[0])
+    (row,) = COMPLETIONS.rows_of_item(first, _items(first)[0])
     cells = dict(zip(COMPLETIONS.head, row, strict=True))
     assert cells["seconds"] == _items(first)[0].interactions[0].time.seconds
     assert abs(cells["began"].timestamp() - _items(first)[0].interactions[0].time.began) < 0.001
@@ -92,5 +92,5 @@ def test_a_time_that_is_none_does_no_harm(slow):
     _, first, _ = slow
     item = _items(first)[0]
     strange = item.interactions[0].replaced(time=CallTime(1e300, 1.0))
-    (row,) = COMPLETIONS.rows_of_item("run", item.replaced(interactions=(strange,)))
+    (row,) = COMPLETIONS.rows_of_item(first, item.replaced(interactions=(strange,)))
     assert dict(zip(COMPLETIONS.head, row, strict=True))["began"] is None
