@@ -66,6 +66,7 @@ def test_numbers_of_the_bar_lead_to_their_items(address, visit, link, count):
     page = visit(address)
     page.get_by_role("link", name=link).click()
     page.locator(f"output:text-is('{count} of 12')").wait_for()
+    assert len(_rows(page)) == count
 
 
 def test_metric_that_failed_most_leads_to_its_items_and_opens_its_filter(address, visit):

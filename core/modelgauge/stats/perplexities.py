@@ -1,7 +1,6 @@
 """Perplexities and bits per unit, of the log-likelihoods of whole texts."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,16 +9,6 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats.intervals import joined_clusters, mean_error, t_interval
 from modelgauge.stats.keys import Key, key_function
 from modelgauge.stats.measured import MeasuredItems
-
-
-class _Rate(NamedTuple):
-    """The log-likelihood per unit of all texts together, with its error bar."""
-
-    value: float
-    stderr: float | None
-    interval: tuple[float, float] | None
-    n: int
-    n_clusters: int | None
 
 
 def perplexity(items: MeasuredItems, logprob: str, units: str, *, cluster: Key | None = None) -> Estimate:
@@ -40,10 +29,12 @@ def perplexity(items: MeasuredItems, logprob: str, units: str, *, cluster: Key |
         InvalidDataError: there are no texts, some lack a measurement, or a number of units is not above 0.
     """
     rate = _rate(items, logprob, units, cluster)
-    value = math.exp(-rate.value)
-    ends = None if rate.interval is None else (math.exp(-rate.interval[1]), math.exp(-rate.interval[0]))
-    stderr = None if rate.stderr is None else value * rate.stderr
-    return _estimate(rate, value, stderr, ends)
+    value, ends = math.exp(-rate.value), rate.interval
+    return rate.replaced(
+        value=value,
+        stderr=None if rate.stderr is None else value * rate.stderr,
+        interval=None if ends is None else (math.exp(-ends[1]), math.exp(-ends[0])),
+    )
 
 
 def bits_per_unit(items: MeasuredItems, logprob: str, units: str, *, cluster: Key | None = None) -> Estimate:
@@ -52,11 +43,16 @@ def bits_per_unit(items: MeasuredItems, logprob: str, units: str, *, cluster: Ke
     Arguments, errors and error bar are those of `perplexity`.
     """
     rate, bit = _rate(items, logprob, units, cluster), math.log(2)
-    ends = None if rate.interval is None else (-rate.interval[1] / bit, -rate.interval[0] / bit)
-    return _estimate(rate, -rate.value / bit, None if rate.stderr is None else rate.stderr / bit, ends)
+    ends = rate.interval
+    return rate.replaced(
+        value=-rate.value / bit,
+        stderr=None if rate.stderr is None else rate.stderr / bit,
+        interval=None if ends is None else (-ends[1] / bit, -ends[0] / bit),
+    )
 
 
-def _rate(items: MeasuredItems, logprob: str, units: str, cluster: Key | None) -> _Rate:
+def _rate(items: MeasuredItems, logprob: str, units: str, cluster: Key | None) -> Estimate:
+    """Return the log-likelihood per unit of all texts together."""
     if not len(items):
         raise InvalidDataError("A perplexity of no texts is undefined.", fix="Score at least one text.")
     likelihoods, lengths = items.column(logprob), items.column(units)
@@ -70,17 +66,12 @@ def _rate(items: MeasuredItems, logprob: str, units: str, cluster: Key | None) -
         items.shared, None if cluster is None else [*map(key_function(cluster), items)]
     )
     error = mean_error(rate + (likelihoods - rate * lengths) / np.mean(lengths), clusters)
-    return _Rate(
-        rate,
-        error.stderr,
-        t_interval(error),
-        len(lengths),
-        None if clusters is None else int(clusters.max()) + 1,
-    )
-
-
-def _estimate(rate: _Rate, value: float, stderr: float | None, ends: tuple[float, float] | None) -> Estimate:
-    kind = None if ends is None else "t" if rate.n_clusters is None else "cr2-t"
+    interval = t_interval(error)
     return Estimate(
-        value=value, n=rate.n, stderr=stderr, interval=ends, interval_kind=kind, n_clusters=rate.n_clusters
+        value=rate,
+        n=len(lengths),
+        stderr=error.stderr,
+        interval=interval,
+        interval_kind=None if interval is None else "t" if clusters is None else "cr2-t",
+        n_clusters=None if clusters is None else int(clusters.max()) + 1,
     )
