@@ -56,7 +56,7 @@ _KNOWN_OPTIONS = [name for name in OPTIONS if name != "data_dir"]
 
 
 class RunnerOptions(RunOptionsDict, total=False):
-    """What functions hand on to a `Runner` by name."""
+    """Arguments of `Runner` that functions pass on by name."""
 
     plugins: Plugins | None
     secrets: SecretStore | None

@@ -17,13 +17,13 @@ _TOLERANCE = 1e-9
 
 
 def close(one: float, other: float) -> bool:
-    """Whether two numbers are equal, apart from the noise of floats."""
+    """Return whether two numbers are equal, apart from the noise of floats."""
     return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a run says of its items.
+    """The declarations of a run about its items.
 
     Args:
         annotators: the names of its annotators.
@@ -44,7 +44,7 @@ class Declared:
 
 
 def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
-    """What is wrong with the record of an item."""
+    """Yield the problems of the record of an item."""
     if declared.is_session:
         repeats = {interaction.repeat for interaction in record.interactions} | _failed_repeats(record)
         declared = replace(declared, reduce=declared.reduce._replace(repeats=max(1, len(repeats))))

@@ -51,7 +51,7 @@ class RunProblem:
 
 @dataclass(slots=True)
 class RunCheck:
-    """What the check of a run found.
+    """The findings of the check of a run.
 
     Args:
         run: its folder.
@@ -224,7 +224,7 @@ def _check_results(
 
 
 def _number_of_items(record: TestRecord) -> int | None:
-    """How many items the run would have at its end; None if nobody knows."""
+    """Return the number of items that the whole run has; None if it is unknown."""
     counts = record.counts
     if counts.not_begun is not None:
         return counts.items + counts.not_begun
@@ -252,7 +252,7 @@ def _part(estimate: Any, name: str) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two results are equal, or two parts of one, apart from the noise of floats."""
+    """Return whether two results are equal, or two parts of one, apart from the noise of floats."""
     if isinstance(one, Estimate) and isinstance(other, Estimate):
         return all(equal(_part(one, part), _part(other, part)) for part in _ESTIMATES)
     if isinstance(one, Mapping) and isinstance(other, Mapping):

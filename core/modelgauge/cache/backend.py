@@ -84,7 +84,7 @@ class CacheBackend(ABC):
 
     @property
     def damaged(self) -> int:
-        """How many times the store itself was found damaged since it was opened."""
+        """The number of times that the store was found damaged since it was opened."""
         return 0
 
     # --- the connection -------------------------------------------------------------------------------------

@@ -313,7 +313,7 @@ _NO_UTF8 = "Could not decode to UTF-8"  # how Python's sqlite3 reports a text th
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error means that the file is damaged: our own statements fit our tables and break no constraint."""
+    """Return whether an error means a damaged file: our own statements fit our tables and break no constraint."""
     name = getattr(error, "sqlite_errorname", None) or ""
     return name.startswith(_RESULTS) or type(error) is sqlite3.DatabaseError or _says(error, *_OTHER_TABLES)
 

@@ -44,7 +44,7 @@ class KeyDifference(Frozen):
 
 
 class Explanation(Frozen):
-    """Why a request is, or is not, in the cache.
+    """The reason why a request is, or is not, in the cache.
 
     Args:
         key: of the request.
@@ -123,7 +123,7 @@ def _changes(asked: Any, cached: Any, path: Path = ()) -> Iterator[_Change]:
 
 
 def _alike(change: _Change) -> int:
-    """How many characters two texts that differ have in common at their ends."""
+    """Count the characters that two different texts have in common at their ends."""
     if not (isinstance(change.asked, str) and isinstance(change.cached, str)):
         return 0
     before = in_common(change.asked, change.cached)

@@ -60,7 +60,7 @@ class FolderBackend(ReadOnlyFolder):
 
     @property
     def damaged(self) -> int:
-        """How many times the file was damaged, or held rows of others, since it was opened."""
+        """The number of times that the file was damaged, or held rows of others, since it was opened."""
         return self.database.damaged
 
     def explain(self, error: Exception, work: Work) -> CacheError:
