@@ -263,13 +263,9 @@ def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) ->
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__[:-1]):
         annotated = vars(base).get("__annotations__", {}) if names is None else {}
-        for name, part in list(vars(base).items()):
-            if (
-                name[:2] == "__"
-                or name == _OF_ABC
-                or (names is not None and name not in names)
-                or hasattr(type(part), "__get__")
-            ):
+        own = list(vars(base).items())
+        for name, part in own if names is None else [each for each in own if each[0] in names]:
+            if name[:2] == "__" or name == _OF_ABC or hasattr(type(part), "__get__"):
                 continue
             value = value_of(part, known).at(base, name)
             if not (value.objects and name in annotated):

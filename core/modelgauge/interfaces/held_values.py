@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass
 from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any
 from weakref import ref
@@ -70,7 +70,7 @@ class Value:
 
     def at(self, holder: Any, name: str = "") -> "Value":
         """Return the value with its place."""
-        return replace(self, place=(_Object(holder), name))
+        return Value(self.text, self.objects, (_Object(holder), name), self.code)
 
 
 ABSENT = Value('{"$absent":true}')
