@@ -164,9 +164,29 @@ def _constructor(cls: type) -> inspect.Signature | None:
     try:
         if "__signature__" in vars(cls) or not inspect.isfunction(own):  # pydantic writes the first
             return inspect.signature(cls)
-        return _signature(own)
+        return _with_given_types(_signature(own), cls)
     except (TypeError, ValueError):
         return None
+
+
+def _with_given_types(signature: inspect.Signature, cls: type) -> inspect.Signature:
+    """Return a constructor's signature with the types that a class gives to its generic base."""
+    given = {
+        variable: kind
+        for base in cls.__dict__.get("__orig_bases__", ())
+        for variable, kind in zip(
+            getattr(typing.get_origin(base), "__parameters__", ()), typing.get_args(base), strict=False
+        )
+    }
+
+    def filled(parameter: inspect.Parameter) -> inspect.Parameter:
+        variables = getattr(parameter.annotation, "__parameters__", ())
+        if not any(variable in given for variable in variables):
+            return parameter
+        kinds = tuple(given.get(variable, variable) for variable in variables)
+        return parameter.replace(annotation=parameter.annotation[kinds])
+
+    return signature.replace(parameters=[filled(parameter) for parameter in signature.parameters.values()])
 
 
 def _signature(function: Any, *, bound: bool = True) -> inspect.Signature:

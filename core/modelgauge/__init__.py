@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from modelgauge.rerun.merging import merge as merge
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
+    from modelgauge.suts.function import ScoringFunctionSUT as ScoringFunctionSUT
 else:
     from modelgauge.wording.lazy_names import lazy_names
 

@@ -24,6 +24,7 @@ from modelgauge import (
     PromptWithContext,
     Retry,
     Score,
+    ScoringFunctionSUT,
     SUTCapability,
     SUTCompletion,
     SUTOptions,
@@ -215,6 +216,14 @@ FunctionSUT("upper", str.upper)
 FunctionSUT("app", answer, version=1)
 FunctionSUT("app", lambda text: text + "!", max_concurrency=4)
 FunctionSUT("app", len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def score(prompt: ContinuationPrompt) -> list[SUTCompletion]:
+    return [SUTCompletion(text, logprob=-1.0) for text in prompt.continuations]
+
+
+ScoringFunctionSUT("scorer", score, version=1)
+ScoringFunctionSUT("scorer", str.upper)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 record = run_test(MyTest("mine", data="x"), FunctionSUT("upper", str.upper), max_test_items=3)
 assert_type(record, TestRecord)

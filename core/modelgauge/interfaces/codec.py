@@ -6,6 +6,7 @@ as a stored one, so that both look the same.
 """
 
 import inspect
+import re
 import sys
 import types
 import typing
@@ -149,7 +150,7 @@ def in_words(kind: Any) -> str:
         return " or ".join(in_words(part) for part in get_args(kind))
     if kind in _WORDS:
         return _WORDS[kind]
-    name = kind.__name__ if isinstance(kind, type) else str(kind)
+    name = kind.__name__ if isinstance(kind, type) else re.sub(r"[\w.]+\.", "", str(kind))  # no modules
     return with_article(name)
 
 

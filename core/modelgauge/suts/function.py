@@ -1,4 +1,4 @@
-"""A SUT of a plain Python function: the shortest way from an app to a test."""
+"""SUTs of plain Python functions that write or score texts: the shortest way from an app to a test."""
 
 import functools
 import inspect
@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import FunctionType, MethodType
 from typing import Any, ClassVar, cast
 
-from modelgauge.data.prompts import TextPrompt
+from modelgauge.data.prompts import ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.interfaces.held_values import held_by, value_of
 from modelgauge.interfaces.identity import Identified, identified_json
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import PromptResponseSUT, Request, Response
 from modelgauge.observe.spans import mark, observation_of
 
 Answer = str | SUTCompletion
@@ -22,18 +22,11 @@ _BOUND = "function_arguments"
 """The name of the setting for the arguments of a partial, by position and by name."""
 
 
-class FunctionSUT(PromptResponseSUT[str, Answer]):
-    """Answers text prompts by calling a function. If the function is observed, its spans are in the item's record.
+class _OfFunction(PromptResponseSUT[Request, Response]):
+    """A SUT whose `evaluate` calls a function. If the function is observed, its spans are in the item's record.
 
     The arguments of a `functools.partial` are part of the identity, as those of a constructor are. So are settings that
-    change after the `FunctionSUT` was made, in these arguments or in the object whose method is called.
-
-    Args:
-        uid: the name in records.
-        function: takes the prompt's text, returns a str or a `SUTCompletion`; plain or async.
-        version: raise it when the function changes. Answers are cached only with a version, since only the author knows
-            whether the function has changed.
-        max_concurrency: most calls at once; None leaves it to the engine.
+    change after the SUT was made, in these arguments or in the object whose method is called.
     """
 
     identity_excludes: ClassVar[frozenset[str]] = frozenset({"function", "max_concurrency"})
@@ -41,7 +34,7 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
     def __init__(
         self,
         uid: str,
-        function: Callable[[str], Answer | Awaitable[Answer]],
+        function: Callable[[Request], Response | Awaitable[Response]],
         version: str | int | None = None,
         max_concurrency: int | None = None,
     ) -> None:
@@ -59,7 +52,7 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
     def why_uncacheable(self, asked: Mapping[str, Identified] | None = None) -> str | None:
         """Say why its calls are not cached, and how they can be."""
         if not self.cacheable:
-            return f"'{self.uid}' is a function without a version: give FunctionSUT(…, version=1)"
+            return f"'{self.uid}' is a function without a version: give {type(self).__name__}(…, version=1)"
         if opaque := _opaque_arguments(self.function):
             return f"'{self.uid}' is a partial with arguments that have no exact JSON: {', '.join(opaque)}"
         return super().why_uncacheable(asked)
@@ -86,23 +79,59 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
             return called.__self__, name
         return super().settings_place(name, value)
 
-    def translate_text_prompt(self, prompt: TextPrompt) -> str:
-        """Take the text of a prompt as the request."""
-        return prompt.text
-
-    def evaluate(self, request: str) -> Answer | Awaitable[Answer]:
+    def evaluate(self, request: Request) -> Response | Awaitable[Response]:
         """Call the function."""
         return self.function(request)
 
-    async def _evaluate_async(self, request: str) -> Answer:
+    async def _evaluate_async(self, request: Request) -> Response:
         answer: Any = self.function(request)
-        return cast("Answer", await answer)
+        return cast("Response", await answer)
+
+
+class FunctionSUT(_OfFunction[str, Answer]):
+    """Answers text prompts by calling a function. If the function is observed, its spans are in the item's record.
+
+    The arguments of a `functools.partial` are part of the identity, as those of a constructor are. So are settings that
+    change after the `FunctionSUT` was made, in these arguments or in the object whose method is called.
+
+    Args:
+        uid: the name in records.
+        function: takes the prompt's text, returns a str or a `SUTCompletion`; plain or async.
+        version: raise it when the function changes. Answers are cached only with a version, since only the author knows
+            whether the function has changed.
+        max_concurrency: most calls at once; None leaves it to the engine.
+    """
+
+    def translate_text_prompt(self, prompt: TextPrompt) -> str:
+        """Take the text of a prompt as the request."""
+        return prompt.text
 
     def translate_response(self, request: str, response: Answer) -> SUTResponse:
         """The function's answer as the only completion."""
         del request
         completion = SUTCompletion(response) if isinstance(response, str) else response
         return SUTResponse((completion,))
+
+
+class ScoringFunctionSUT(_OfFunction[ContinuationPrompt, list[SUTCompletion]]):
+    """Scores given continuations by calling a function: the counterpart of `FunctionSUT` for a `ContinuationPrompt`.
+
+    Args:
+        uid: the name in records.
+        function: takes the prompt, without its options, and returns a `SUTCompletion` for each continuation, in order,
+            with its text, `logprob`, `is_greedy` and `num_tokens`; plain or async.
+        version: raise it when the function changes. Scores are cached only with a version.
+        max_concurrency: most calls at once; None leaves it to the engine.
+    """
+
+    def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> ContinuationPrompt:
+        """Return the prompt without its options, since nothing is sampled."""
+        return ContinuationPrompt(prompt.context, prompt.continuations)
+
+    def translate_response(self, request: ContinuationPrompt, response: list[SUTCompletion]) -> SUTResponse:
+        """Return the function's completions."""
+        del request
+        return SUTResponse(response)
 
 
 def _called_by(function: object) -> object:

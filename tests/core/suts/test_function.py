@@ -1,11 +1,21 @@
-"""Any function of a text is a SUT."""
+"""Any function that writes or scores texts is a SUT."""
 
 import functools
 
 import pytest
 
-from modelgauge import FunctionSUT, PromptResponseTest, SUTCompletion, TestItem, run_test
-from modelgauge.errors import InvalidResponseError
+from modelgauge import (
+    ContinuationPrompt,
+    FunctionSUT,
+    PromptResponseTest,
+    ScoresContinuations,
+    ScoringFunctionSUT,
+    SUTCompletion,
+    SUTOptions,
+    TestItem,
+    run_test,
+)
+from modelgauge.errors import IncompatibleError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec, response_type
 
 
@@ -114,3 +124,63 @@ def test_the_function_is_recorded_by_name_but_is_no_part_of_the_identity():
 def test_a_str_takes_the_quick_way(function):
     sut = FunctionSUT("f", function)
     assert ResponseCodec("f", response_type(sut.evaluate, type(sut))).stays("answer")
+
+
+# --- functions that score continuations ---
+
+
+class Endings(PromptResponseTest):
+    requires_sut_capabilities = (ScoresContinuations,)
+
+    def make_test_items(self, dependencies):
+        return [TestItem([ContinuationPrompt("The sky is", [" blue", " cheese"])])]
+
+    def measure_quality(self, item):
+        first, second = item.interactions[0].response.completions
+        return {"accuracy": first.completion.logprob > second.completion.logprob}
+
+
+def score(prompt: ContinuationPrompt) -> list[SUTCompletion]:
+    return [
+        SUTCompletion(text, logprob=-float(len(text)), is_greedy=text == " blue", num_tokens=1)
+        for text in prompt.continuations
+    ]
+
+
+async def score_async(prompt):
+    return score(prompt)
+
+
+@pytest.mark.parametrize("function", [score, score_async, functools.partial(score)])
+def test_scores_of_function_are_cached_like_answers(function, tmp_path):
+    for made, temperature in (
+        (1, 0.0),
+        (0, 1.0),
+    ):  # options have no meaning, so they are no part of the request
+        sut, options = ScoringFunctionSUT("scorer", function, version=1), SUTOptions(temperature=temperature)
+        record = run_test(Endings("endings"), sut, data_dir=tmp_path, sut_options=options)
+        assert record.result["accuracy"].value == 1
+        assert record.counts.sut_calls.paid == made
+
+
+def test_function_that_writes_texts_is_refused_before_the_first_call(tmp_path):
+    with pytest.raises(IncompatibleError, match="needs ScoresContinuations"):
+        run_test(Endings("endings"), FunctionSUT("upper", upper), data_dir=tmp_path)
+    with pytest.raises(IncompatibleError, match="needs AcceptsTextPrompt"):
+        run_test(Texts("t"), ScoringFunctionSUT("scorer", score), data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scores", "problem"),
+    [
+        (lambda prompt: -1.0, "it must return a list[SUTCompletion]."),
+        (lambda prompt: score(prompt)[:1], "1 completion with other texts than the 2 continuations"),
+        (lambda prompt: score(prompt)[::-1], "other texts"),
+        (lambda prompt: [SUTCompletion(text, logprob=-1) for text in prompt.continuations], "no is_greedy"),
+    ],
+)
+def test_function_without_a_score_for_each_continuation_fails_its_item(scores, problem, tmp_path):
+    record = run_test(Endings("endings"), ScoringFunctionSUT("scorer", scores), data_dir=tmp_path)
+    [failed] = record.test_item_exceptions
+    assert failed.error_type == InvalidResponseError.__name__
+    assert problem in failed.message
