@@ -102,7 +102,7 @@ Generated from `modelgauge.data.tables`.
 
 [`modelgauge export`](cli.md#modelgauge-export) writes these tables as CSV, JSONL or Parquet files. In Python,
 `record.to_pandas("items")` and `record.to_arrow("items")` return them. [Look at, compare and share
-results](../tutorials/look-at-compare-and-share-results.md#compute-with-data-frames) shows how to use them.
+results](../tutorials/look-at-compare-and-share-results.md#use-data-frames) shows how to use them.
 
 - Each row is one thing: a run, an item, a completion. The first columns are its key, in **bold**. Tables join by the
   columns that they share: `run_id`, `item_id`, `prompt_index`, `repeat`, `completion`.
