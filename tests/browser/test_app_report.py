@@ -40,7 +40,8 @@ def address(report):
 
 
 def _rows(page):
-    return [row.split("\t") for row in page.locator("tr[data-place]").all_inner_texts()]
+    rows = page.locator("tr[data-place]").all_inner_texts()
+    return [[cell.strip() for cell in row.split("\t")] for row in rows]
 
 
 def _heads(page):

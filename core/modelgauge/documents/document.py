@@ -42,7 +42,7 @@ def plain_text(text: Inline) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in parts)
 
 
-def joined(glue: str, parts: Sequence[str | Text]) -> Inline:
+def joined(glue: str, parts: Sequence[str | Text]) -> tuple[str | Text, ...]:
     """Return texts that follow each other, with a text between each two."""
     return tuple(piece for part in parts for piece in (glue, part))[1:]
 

@@ -1,5 +1,6 @@
 """Documents as parts of a page. Colours and distances are in `page.css`, by the classes of the elements."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from markupsafe import Markup, escape
@@ -35,6 +36,7 @@ from modelgauge.documents.document import (
 from modelgauge.documents.plots import over_time, reliability, steps
 from modelgauge.wording.visible import visible
 
+_BREAKS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[_.])(?=.)")
 _LOOKS: dict[Look, str] = {"dim": "note", "alarm": "missed"}
 """The classes of sentences."""
 
@@ -47,6 +49,11 @@ def as_html(document: Iterable[Block], redact: Callable[[str], str] = str) -> Ma
         redact: takes secrets out of a text.
     """
     return _Html(redact).blocks(document)
+
+
+def breakable(name: Markup) -> Markup:
+    """Return an escaped name that may be broken into lines: behind `_` and `.`, and before a capital letter."""
+    return Markup(_BREAKS.sub("<wbr>", name))  # noqa: S704  the name is escaped
 
 
 class _Html:
@@ -94,7 +101,7 @@ class _Html:
     # --- texts ----------------------------------------------------------------------------------
 
     def inline(self, text: Inline, breaks_names: bool = False) -> Markup:
-        """Return a text with its links; on request, names may be broken into lines behind each `_`."""
+        """Return a text with its links; on request, names may be broken into lines."""
         parts = text if isinstance(text, tuple) else (text,)
         return Markup("").join(
             self._part(Text(part) if isinstance(part, str) else part, breaks_names) for part in parts
@@ -103,7 +110,7 @@ class _Html:
     def _part(self, part: Text, breaks_names: bool) -> Markup:
         words = self.shown(part.text)
         if breaks_names:
-            words = words.replace("_", Markup("_<wbr>"))
+            words = breakable(words)
         if part.look == "small":
             words = Markup("<small>{}</small>").format(words)
         elif part.look and not part.address:

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -21,9 +22,10 @@ from modelgauge import (
     run_test,
 )
 from modelgauge.evals import LLMTestCase, evaluate, observe
-from modelgauge.metrics import ContainsMetric
+from modelgauge.metrics import ContainsMetric, Metric
 from modelgauge.testing import FakeAnnotator, FakeSUT, FakeTest
-from modelgauge_workbench.runs.run import _cell, _verdict
+from modelgauge_workbench.runs.run import _cell
+from modelgauge_workbench.runs.summary import Summary
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e"
 
@@ -148,13 +150,65 @@ def test_verdicts_lead_to_their_items(tmp_path, serve, visit):
     page.wait_for_url("**passed=no**")
     assert places(page) == ["1"]
     assert page.locator("select[name=passed]").input_value() == "no"
-    assert "failed: ContainsMetric" in page.locator("#rows tbody").inner_text()
+    assert "below 1: ContainsMetric" in page.locator("#rows tbody").inner_text()
     page.locator("#rows tbody th a").click()
     page.wait_for_selector("html[data-ready]")
     text = page.locator("#item").inner_text()
     assert "Expected" in text
     assert "under 1 ms" in text
     assert "null" not in text
+
+
+class _Marks(Metric):
+    def score(self, case):
+        return self.marks[case.input]
+
+
+class Style(_Marks):
+    marks: ClassVar = {"a": 1, "b": 1, "c": 0.2, "d": 1}
+
+
+class Tone(_Marks):
+    marks: ClassVar = {"a": 1, "b": 0.1, "c": 0.2, "d": 1}
+
+    def score(self, case):
+        if case.input == "d":
+            raise ValueError("no tone")
+        return super().score(case)
+
+
+def test_failed_items_come_first_and_chosen_columns_stay_in_the_address(tmp_path, serve, visit):
+    cases = [LLMTestCase(name, f"answer {name}", "expected") for name in "abcd"]
+    metrics = [Style(threshold=0.5), Tone(threshold=0.7)]
+    app_run = evaluate(cases, metrics, data_dir=tmp_path, print_results=False, ignore_errors=True).run_id
+    workbench = serve(tmp_path)
+    workbench.until(f"/runs/{app_run}", "4 of 4")
+    page = visit(workbench, f"/runs/{app_run}")
+
+    def heads():
+        return page.locator("#rows thead th").all_inner_texts()
+
+    assert places(page) == ["2", "3", "4", "1"]
+    reasons = [text.strip() for text in page.locator("#rows td.reason").all_inner_texts()]
+    assert reasons[:2] == ["below 0.7: Tone", "below 0.5: Style; below 0.7: Tone"]
+    assert reasons[2:] == ["not judged: ValueError at annotator", "passed"]
+    assert heads() == ["#", "question", "result", "answer", "Tone", "Style"]
+    assert page.locator("select[name='Tone.passed']").is_hidden()
+    page.get_by_text("columns", exact=True).click()
+    page.get_by_role("checkbox", name="Style").uncheck()
+    page.get_by_label("expected", exact=True).check()
+    chosen = ["#", "question", "result", "answer", "expected", "Tone"]
+    page.locator("#rows thead", has_text="expected").wait_for()
+    assert heads() == chosen
+    page.locator("#rows tbody th a").first.click()
+    page.wait_for_selector("html[data-ready]")
+    assert "1 of 4 listed" in page.locator(".bar").inner_text()
+    press(page, "Escape")
+    page.wait_for_url(f"**/runs/{app_run}?columns=**")
+    assert heads() == chosen
+    page.locator("select[name=sort]").select_option("place")
+    page.wait_for_url("**sort=place**")
+    assert (places(page), heads()) == (["1", "2", "3", "4"], chosen)
 
 
 def test_items_are_searched_and_paged(run):
@@ -372,24 +426,15 @@ def test_spans_stand_as_a_tree(visit, serve, tmp_path):
     ],
 )
 def test_score_has_the_look_of_its_own_threshold(measured, state, cell):
-    assert _cell("a", measured, state, []) == cell
-
-
-@pytest.mark.parametrize(
-    ("measured", "verdict"),
-    [
-        ({"a": 1.0, "a.passed": 1.0, "passed": 1.0}, ("passed", "")),
-        ({"a": 0.0, "a.passed": 0.0, "b": 0.0, "b.passed": 0.0, "passed": 0.0}, ("failed: a, b", "missed")),
-        ({"a": 0.0, "a.passed": 0.0}, ("not judged; failed: a", "not-measured")),
-        ({}, ("not judged", "not-measured")),
-    ],
-)
-def test_verdict_names_the_metrics_that_failed(measured, verdict):
-    assert _verdict(measured) == verdict
+    assert _cell("a", measured, state, Summary("", "")) == cell
 
 
 def test_failed_item_does_not_lack_a_measurement_that_only_some_items_have():
-    assert _cell("a", {}, "failed", ["a"]) == ("not measured", "not-measured")
+    assert _cell("a", {}, "failed", Summary("", "", of_some=["a"])) == ("not measured", "not-measured")
+
+
+def test_what_could_not_be_judged_is_no_failure_of_an_app():
+    assert _cell("a", {}, "failed", Summary("", "", measured=["passed"])) == ("not judged", "not-measured")
 
 
 def test_items_show_value_not_measured_or_failed(serve, tmp_path):

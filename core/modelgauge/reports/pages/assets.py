@@ -4,8 +4,9 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, pass_context
+from markupsafe import escape
 
-from modelgauge.documents.html import as_html
+from modelgauge.documents.html import as_html, breakable
 from modelgauge.wording.visible import visible
 
 _PACKAGE = "modelgauge.reports.pages"
@@ -16,7 +17,8 @@ def environment(*packages: str) -> Environment:
     """The templates of pages. What is rendered needs `redact`, which takes secrets out of a text.
 
     The filter `shown` is for all texts that ModelGauge did not write: it takes out secrets, and makes invisible
-    characters visible. The filter `html` renders a document, and does the same to its texts.
+    characters visible. The filter `html` renders a document, and does the same to its texts. `breakable` lets a
+    long name be broken into lines.
 
     Args:
         packages: others that have templates, which are found first.
@@ -29,6 +31,7 @@ def environment(*packages: str) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["html"] = pass_context(lambda context, document: as_html(document, context["redact"]))
+    made.filters["breakable"] = lambda name: breakable(escape(name))
     made.filters["shown"] = pass_context(lambda context, text: visible(context["redact"](str(text))))
     return made
 

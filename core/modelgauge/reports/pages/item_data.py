@@ -8,23 +8,19 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core import to_json
 
 from modelgauge.config.redaction import redacted_json
-from modelgauge.data.item_records import Outcome, outcome
-from modelgauge.data.prompts import parts_in
 from modelgauge.data.records import TestRecord
-from modelgauge.data.spans import TRACE
+from modelgauge.data.results import Threshold
 from modelgauge.engine.items.item_frame import ItemRecords, lines_of
 from modelgauge.engine.run_files.lines import ItemLine
 from modelgauge.reports.failures import failure_key
-from modelgauge.reports.item_texts import expected_text
 from modelgauge.reports.pages.classes import (
     ANSWERED,
     LONGEST_CLASS,
@@ -35,6 +31,8 @@ from modelgauge.reports.pages.classes import (
     ending_of,
 )
 from modelgauge.reports.pages.columns import Labels, Packed, json_numbers, packed
+from modelgauge.reports.pages.item_columns import ItemColumn, item_columns, reasons, title_of_failure
+from modelgauge.reports.pages.item_rows import SECONDS, SNIPPET, Row, answer_end
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.phrases import in_common
 
@@ -43,20 +41,11 @@ MOST_ITEMS = 100_000
 
 PART = 100
 """Items whose records are compressed together."""
-SNIPPET = 240
 _MOST_BYTES = 1 << 24  # of lines that are held at once
 _LONGEST_NAME, _MOST_FACETS = 80, 16  # more controls than that hide the items
-_END = 64
 _MOST_KINDS = 1100  # of failures: above what `failure_key` tells apart
 _FEW = 3  # questions: so few may begin alike by chance
 _IN_PAGES_WITHOUT_TEXTS = ("kind", "index", "measurements", "stage", "source_uid", "error_type")
-_USAGE = {
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "reasoning_tokens": "reasoning tokens",
-    "cost_usd": "dollars",
-}
-SECONDS = "seconds"
 _SENTENCE_END = re.compile(r"\n\n|[.?!]\s+")
 
 
@@ -68,68 +57,6 @@ def _first_of(lines: Iterator[ItemLine], most: int) -> Iterator[ItemLine]:
         size += len(line.text)
         if size > _MOST_BYTES:
             return
-
-
-class Row(NamedTuple):
-    """What the table shows of an item.
-
-    Args:
-        id: of the item.
-        state: its outcome.
-        measured: its measurements.
-        question: its last message.
-        answer: its first completion.
-        expected: the right answers.
-        labels: short values by which it can be found.
-        used: seconds of its longest answer, tokens, dollars, by name; those that are known.
-        binary: the measurements that are right or wrong.
-        started: when its first answer was asked for, in Unix time; None if that is not known.
-        failures: of it or its repeats: stage, uid of what failed, class and message of each exception.
-    """
-
-    id: str
-    state: Outcome
-    measured: dict[str, float]
-    question: str
-    answer: str
-    expected: str
-    labels: dict[str, str]
-    used: dict[str, float]
-    binary: Sequence[str]
-    started: float | None
-    failures: list[tuple[str, str, str, str]]
-
-    @classmethod
-    def of(cls, record: dict[str, Any]) -> "Row":
-        """The row of an item, from its line in a journal."""
-        item, asked = record["test_item"], record.get("interactions") or ()
-        prompts = item["prompts"]
-        prompt = prompts[0]["prompt"]
-        completions = [completion for each in asked for completion in each["response"]["completions"]]
-        all_contexts = [item.get("context"), *[prompt.get("context") for prompt in prompts]]
-        contexts = [context for context in all_contexts if isinstance(context, dict)]
-        measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
-        failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
-        times = [time for each in asked for time in _times(each)]
-        usages = [usage for each in asked if (usage := each["response"].get("usage"))]
-        question = [text for role, text in parts_in(prompt) if role != "continuation"][-1]
-        answer = _answer([each["completion"] for each in completions])
-        labels = _labels(
-            [*contexts, *[own for completion in completions if (own := completion.get("annotations"))]]
-        )
-        return cls(
-            str(item.get("id") or ""),
-            outcome(record["kind"], measured, record.get("binary") or (), has_failures=bool(failures)),
-            measured,
-            question,
-            answer,
-            expected_text(contexts),
-            {name: label for name, label in labels.items() if label not in (question, answer)},
-            _usage(times, usages),
-            record.get("binary") or (),
-            min((began for began, _ in times), default=None),
-            [_failure(failure) for failure in failures],
-        )
 
 
 class ItemTable:
@@ -162,7 +89,8 @@ class ItemTable:
         self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
         self.common = ""
-        self._thresholds: dict[str, tuple[float, bool]] = {}
+        self.has_expected = False
+        self.thresholds = dict[str, Threshold]()
 
     def parts(self, run: RecordedRun | TestRecord) -> Iterator[str]:
         """Take in the first `MOST_ITEMS` items of a run, and return them in parts of `PART` as base64 of gzipped JSON.
@@ -192,10 +120,7 @@ class ItemTable:
             RecordError: an item cannot be read.
         """
         record = run if isinstance(run, TestRecord) else run.record
-        self._thresholds = {
-            name: (threshold.value, threshold.higher_is_better)
-            for name, threshold in record.thresholds.items()
-        }
+        self.thresholds = dict(record.thresholds)
         items = ItemRecords(lines_of(run)) if isinstance(run, TestRecord) else run.items()
         left = islice(items.lines(), MOST_ITEMS)
         while group := list(_first_of(left, PART - self.number % PART)):
@@ -241,20 +166,45 @@ class ItemTable:
     def blocks(self) -> Iterator[tuple[str, str]]:
         """The rows as named blocks: `texts` has id, question, answer and right answer of each item, `rows` the rest."""
         yield "texts", self._texts.text()
+        titles = [title_of_failure(key) for key in self.failures]
         rows = {
             "part": PART,
             "common": self.common.strip(),
             "state": self.states.data(self.number),
             "failures": {
                 **self._failed.data(self.number),
-                "titles": [f"{error_type} at {stage}" for stage, _, error_type, _ in self.failures],
+                "titles": titles,
             },
             "measured": {name: json_numbers(values) for name, values in self.measured.items()},
             "used": {name: json_numbers(values) for name, values in self.used.items()},
-            **({"thresholds": self._thresholds} if self._thresholds else {}),
+            "columns": self.columns,
+            **(self._verdicts(titles) if self.thresholds else {}),
             "facets": {name: labels.data(self.number) for name, labels in self.facets.items()},
         }
         yield "rows", packed(rows)
+
+    @property
+    def columns(self) -> list[ItemColumn]:
+        """The columns that people may choose."""
+        has_answers = not self._without_texts
+        return item_columns(self.measured, has_answers=has_answers, has_expected=self.has_expected)
+
+    def _verdicts(self, titles: Sequence[str]) -> dict[str, Any]:
+        """Return the thresholds, and the verdict on each item.
+
+        Args:
+            titles: of the kinds of failures.
+        """
+        known = [*self._failed.values]
+        of = [*self._failed.of, *[-1] * (self.number - len(self._failed.of))]
+        failures = ["" if at < 0 else titles[int(known[at]) - 1] for at in of]
+        return {
+            "thresholds": {
+                name: (threshold.value, threshold.higher_is_better)
+                for name, threshold in self.thresholds.items()
+            },
+            "reasons": reasons(self.measured, self.thresholds, failures).data(self.number),
+        }
 
     def _is_clean(self, lines: list[ItemLine]) -> bool:
         """Return whether lines have no secrets, as nearly always."""
@@ -299,6 +249,7 @@ class ItemTable:
     def _add_labels(self, place: int, row: Row) -> None:
         for name, label in row.labels.items():
             self._labels[name].add(place, label)
+        self.has_expected = self.has_expected or bool(row.expected)
         self._expected.add(place, row.expected[: LONGEST_CLASS + 1])
         if row.state != "failed":
             self._endings.add(place, ending_of(row.answer))
@@ -318,64 +269,6 @@ def _add_numbers(
         if name not in columns:
             columns[name] = array("d", [math.nan] * number)
         columns[name].extend([row.get(name, math.nan) for row in rows])
-
-
-def _answer(completions: Sequence[Mapping[str, Any]]) -> str:
-    """Return the answer of a row: the first completion, or the likeliest of scored continuations."""
-    if not completions:
-        return ""
-    scored = [completion for completion in completions if completion.get("logprob") is not None]
-    shown = max(scored, key=lambda completion: completion["logprob"]) if scored else completions[0]
-    return str(shown["text"])
-
-
-def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    kind = (record["stage"], record["source_uid"], record["error_type"], record.get("message", ""))
-    return str(kind[0]), str(kind[1]), str(kind[2]), str(kind[3])
-
-
-def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
-    """When an answer was asked for, and its seconds: of the observed app, if an app was observed, else of the call."""
-    traces = [
-        completion["completion"].get("metadata", {}).get(TRACE)
-        for completion in asked["response"]["completions"]
-    ]
-    if own := [trace for trace in traces if isinstance(trace, dict)]:
-        yield from (
-            (datetime.fromisoformat(span["started"]).timestamp(), float(span["seconds"])) for span in own
-        )
-    elif time := asked.get("time"):
-        yield time[0], time[1]
-
-
-def _usage(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """What an item took: the seconds of its longest answer, and what its SUT reported."""
-    found = {SECONDS: max(seconds for _, seconds in times)} if times else {}
-    for usage in usages:
-        for field, name in _USAGE.items():
-            if usage.get(field) is not None:
-                found[name] = found.get(name, 0.0) + float(usage[field])
-    return found
-
-
-def answer_end(answer: str) -> str:
-    """The end of an answer, where the result stands if it is long; an ellipsis stands for what is before."""
-    before, _, line = answer.rstrip().rpartition("\n")
-    last = line.strip()
-    if len(last) > _END:
-        end = last[-_END:]
-        last = end[max(end.find(". ") + 1, end.find(" ")) :].strip()  # whole sentences, else whole words
-    return f"… {last}" if before or len(last) < len(line.strip()) else last
-
-
-def _labels(parts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Short values by which items can be filtered: fields of contexts, and annotations."""
-    return {
-        name: str(value)
-        for part in parts
-        for name, value in part.items()
-        if (isinstance(value, str) and len(value) <= SNIPPET) or isinstance(value, bool | int)
-    }
 
 
 def _common_beginning(questions: list[str]) -> str:

@@ -26,6 +26,7 @@ SCRIPTS = (
     "elements.js",
     "item_view.js",
     "case_view.js",
+    "columns.js",
     "items.js",
     "run_items.js",
     "app_items.js",

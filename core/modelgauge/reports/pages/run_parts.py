@@ -30,7 +30,8 @@ from modelgauge.documents.document import (
 )
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
-from modelgauge.reports.pages.item_data import SECONDS, ItemTable
+from modelgauge.reports.pages.item_data import ItemTable
+from modelgauge.reports.pages.item_rows import SECONDS
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import wilson_interval
 from modelgauge.wording.figures import dollars, duration, figure

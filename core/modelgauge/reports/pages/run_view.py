@@ -27,9 +27,10 @@ from modelgauge.documents.document import (
     Text,
     Troubles,
 )
+from modelgauge.reports.pages.item_columns import ItemVerdicts
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import address, latency_in_words, parts_of
-from modelgauge.reports.pages.verdicts import ItemVerdicts, verdict_blocks, verdicts_on
+from modelgauge.reports.pages.verdicts import verdict_blocks, verdicts_on
 from modelgauge.reports.run_report import (
     STAGES,
     facts,

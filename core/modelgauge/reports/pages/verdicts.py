@@ -1,40 +1,16 @@
 """The first screen of a run with thresholds: how many of its items passed, and which metrics failed most."""
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import islice
 
 from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import Block, Charts, Portion, Portions, Sentences, Text, joined
+from modelgauge.reports.pages.item_columns import ItemVerdicts, metric_verdicts
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import address
 from modelgauge.wording.phrases import counted
 
 _MOST_METRICS = 6
-
-
-class ItemVerdicts(NamedTuple):
-    """The verdicts on the items of a run.
-
-    Args:
-        passed: how many passed all their thresholds.
-        failed: how many did not, in one of their repeats at least.
-        unjudged: how many have no verdict: something failed before.
-    """
-
-    passed: int
-    failed: int
-    unjudged: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "ItemVerdicts":
-        """Count the verdicts.
-
-        Args:
-            values: the measurement `passed` or `NAME.passed` of each item, NaN where there is none.
-        """
-        passed, unjudged = sum(value >= 1 for value in values), sum(map(math.isnan, values))
-        return cls(passed, len(values) - passed - unjudged, unjudged)
 
 
 def verdicts_on(table: ItemTable) -> ItemVerdicts | None:
@@ -63,21 +39,13 @@ def verdict_blocks(items: str, table: ItemTable, verdicts: ItemVerdicts) -> Iter
     yield Charts([(counted(table.number, "item"), Portions([portion for portion, *_ in shown]))])
     texts = [Text(portion.words, address(items, **{PASSED: value}), look) for portion, value, look in shown]
     yield Sentences([joined(" · ", texts)])
-    if most := _failed_most(items, table):
-        yield Sentences([("Failed most often: ", *most)])
-
-
-def _failed_most(items: str, table: ItemTable) -> tuple[str | Text, ...]:
-    """Return the metrics that failed at all, the most frequent first, with dots between them."""
-    end = f".{PASSED}"
-    every = {name: ItemVerdicts.of(values) for name, values in table.measured.items() if name.endswith(end)}
-    most = sorted(every.items(), key=lambda pair: -pair[1].failed)[:_MOST_METRICS]
-    texts = [
+    most = [
         Text(
-            f"{name.removesuffix(end)} {found.failed:,} of {found.passed + found.failed:,}",
-            address(items, **{name: "no"}),
+            f"{name} {found.failed:,} of {found.passed + found.failed:,}",
+            address(items, **{f"{name}.{PASSED}": "no"}),
         )
-        for name, found in most
+        for name, found in islice(metric_verdicts(table.measured).items(), _MOST_METRICS)
         if found.failed
     ]
-    return tuple(piece for text in texts for piece in (" · ", text))[1:]
+    if most:
+        yield Sentences([("Failed most often: ", *joined(" · ", most))])

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from modelgauge.datasets.versions import Row, Version, check_alias
 from modelgauge.reports.item_texts import as_text
-from modelgauge.reports.pages.item_data import SNIPPET
+from modelgauge.reports.pages.item_rows import SNIPPET
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
 from modelgauge_workbench.index.queries import page_of, whole_number

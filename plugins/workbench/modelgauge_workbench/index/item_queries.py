@@ -10,6 +10,8 @@ from modelgauge_workbench.index.queries import PAGE, Found, Wanted, found_in, ma
 
 LATEST = "latest"
 """The way to sort that shows first what finished last."""
+FAILED_FIRST, IN_ORDER = "failed first", "place"
+"""Further ways to sort: by the verdicts on items, as in a report; by their places in the test."""
 _PASSED, _IS = ".passed", "is-"
 _VERDICTS = {"yes": ">= 1", "no": "< 1", "none": "IS NULL"}
 _STATES = ("ok", "wrong", "below threshold", "failed in part", "failed")
@@ -25,7 +27,7 @@ def wanted_items(
         run: of the index.
         asked: `q` (words), `show` (a state), `failure` (a number), `NAME.passed` (yes or no), `passed`
             (yes, no or none), `is-NAME` (a label),
-            `sort` (`NAME<`, `NAME>` or `latest`); each may be missing.
+            `sort` (`NAME<`, `NAME>`, `LATEST` or `FAILED_FIRST`); each may be missing.
         failures: the kinds of failures by their numbers, from 1.
         used: what can be sorted by besides measurements.
     """
@@ -64,6 +66,9 @@ def _path(name: str) -> str:
 def _order(sort: str, used: Sequence[str]) -> str:
     if sort == LATEST:
         return "number DESC"
+    if sort == FAILED_FIRST:
+        passed = f"json_extract(measured, '{_path(PASSED)}')"
+        return f"CASE WHEN {passed} < 1 THEN 0 WHEN {passed} IS NULL THEN 1 ELSE 2 END, place"
     if sort[-1:] not in ("<", ">"):
         return "place"
     column = "used" if sort[:-1] in used else "measured"

@@ -17,7 +17,7 @@ from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
-from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end
+from modelgauge.reports.pages.item_rows import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.index.queries import OF_CASES

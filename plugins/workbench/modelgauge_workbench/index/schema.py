@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 6
+VERSION = 7
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);

@@ -15,7 +15,7 @@ from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.errors import RecordError
 from modelgauge.wording.figures import figure
-from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
+from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item
 from modelgauge_workbench.index.rows import GOING_ON, item_line
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
@@ -36,7 +36,7 @@ def show_item(request: Request) -> Response:
             raise HTTPException(
                 404, f"The run has no item {place + 1} yet: it is not done, or the test has fewer items."
             )
-        beside = neighbours(db, row, wanted_items(row, asked, summary.failures, summary.used), place)
+        beside = neighbours(db, row, summary.wanted(row, asked), place)
         same = same_item(db, row, item)
     run = f"/runs/{quote(row['key'], safe='')}"
     query = f"?{urlencode(asked)}" if asked else ""

@@ -1,24 +1,34 @@
 """The page of a run: the report's first screen, what people noted, and its items; and its stream while it goes on."""
 
 import json
+import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modelgauge.data.thresholds import PASSED, failing, has_passed
+from modelgauge.data.thresholds import PASSED, has_passed
+from modelgauge.reports.pages.item_columns import (
+    ItemColumn,
+    item_columns,
+    reason_of,
+    scores_in,
+    shown_columns,
+    title_of_failure,
+)
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import (
+    FAILED_FIRST,
+    IN_ORDER,
     LATEST,
     failures_of,
     find_items,
     states_of,
-    wanted_items,
 )
 from modelgauge_workbench.index.queries import run_before, whole_number
 from modelgauge_workbench.index.rows import GOING_ON
@@ -100,13 +110,19 @@ def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:
     """
     with workbench.index.reading() as db:
         failures = [failure for failure, _ in failures_of(db, row["number"])]
-        first = "SELECT measured FROM items WHERE run = ? AND state <> 'failed' LIMIT 100"
-        held = [json.loads(measured) for (measured,) in db.execute(first, (row["number"],))]
-    measured = [*dict.fromkeys(name for names in held for name in names)]
-    of_some = [name for name in measured if not all(name in names for names in held)]
-    kinds = [f"{error_type} at {stage}" for stage, _, error_type, _ in map(json.loads, failures)]
-    title = f"{row['test']} on {row['sut']}"
-    return Summary("", title, measured=measured, of_some=of_some, failures=failures, kinds=kinds)
+        first = "SELECT measured, expected FROM items WHERE run = ? AND state <> 'failed' LIMIT 100"
+        rows = db.execute(first, (row["number"],)).fetchall()
+    held = [json.loads(measured) for measured, _ in rows]
+    measured = {name: [each.get(name, math.nan) for each in held] for names in held for name in names}
+    return Summary(
+        "",
+        f"{row['test']} on {row['sut']}",
+        measured=[*measured],
+        columns=item_columns(measured, has_answers=True, has_expected=any(expected for _, expected in rows)),
+        of_some=[name for name, values in measured.items() if any(map(math.isnan, values))],
+        failures=failures,
+        kinds=[title_of_failure(json.loads(failure)) for failure in failures],
+    )
 
 
 def items_data(
@@ -123,81 +139,106 @@ def items_data(
     given = {name: value for name, value in asked.items() if value}
     if row["state"] == GOING_ON:
         given.setdefault("sort", LATEST)
-    wanted = wanted_items(row, given, summary.failures, summary.used)
+    wanted = summary.wanted(row, given)
     with workbench.index.reading() as db:
         found, states = find_items(db, wanted, given), states_of(db, row["number"])
-    names = [name for name in summary.measured if name != "passed" and not name.endswith(".passed")]
+    columns = shown_columns(summary.columns, given.get("columns", ""))
     address = f"/runs/{quote(row['key'], safe='')}"
     kept = {name: value for name, value in given.items() if name != "page"}
+    query = f"?{urlencode(kept)}" if kept else ""
     return {
         "asked": defaultdict(str, given),
         "found": found,
         "total": sum(states.values()),
-        "names": names,
-        "items": [_shown_item(item, names, summary.of_some, address, kept) for item in found.rows],
-        "has_verdicts": PASSED in summary.measured,
-        "has_expected": any(item["expected"] for item in found.rows),
-        "choices": [choice for choice in _choices(summary, states, names) if choice[2]],
+        "columns": columns,
+        "all_columns": summary.columns,
+        "items": [
+            {**_shown_item(item, columns, summary), "address": f"{address}/items/{item['place'] + 1}{query}"}
+            for item in found.rows
+        ],
+        "has_verdicts": summary.has_verdicts,
+        "choices": [choice for choice in _choices(summary, states) if choice.values],
         "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
         "address": address,
     }
 
 
-def _choices(
-    summary: Summary, states: Mapping[str, int], names: list[str]
-) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
-    """What items can be filtered and sorted by: name, title, values with their words, and the word for all."""
+class Choice(NamedTuple):
+    """A choice by which items are filtered or sorted.
+
+    Args:
+        name: of its field.
+        title: its title.
+        values: the values of the field, with their words.
+        all: the words for no choice.
+        is_folded: whether it is behind "more filters".
+    """
+
+    name: str
+    title: str
+    values: list[tuple[str, str]]
+    all: str = "all"
+    is_folded: bool = False
+
+
+def _choices(summary: Summary, states: Mapping[str, int]) -> Iterator[Choice]:
+    """Yield the choices of filters, and the ways to sort; with verdicts the other filters are folded."""
     said = [(state, f"{state} {count:,}") for state, count in sorted(states.items()) if state != "ok"]
     kinds = [(str(number), kind) for number, kind in enumerate(summary.kinds, start=1)]
-    if PASSED in summary.measured:
-        yield "passed", "Result", [("no", "failed"), ("none", "not judged"), ("yes", "passed")], "all"
-    yield "show", "Show", said, f"all {sum(states.values()):,}"
-    yield "failure", "Failure", kinds, "any"
+    verdicts, below = summary.has_verdicts, [("yes", "passed"), ("no", "below threshold")]
+    if verdicts:
+        yield Choice(PASSED, "Result", [("no", "failed"), ("none", "not judged"), ("yes", "passed")])
+    yield Choice("show", "Show", said, f"all {sum(states.values()):,}", verdicts)
+    yield Choice("failure", "Failure", kinds, "any", verdicts)
     for name in summary.measured:
         if name.endswith(".passed"):
-            yield name, name.removesuffix(".passed"), [("yes", "passed"), ("no", "below threshold")], "all"
+            yield Choice(name, name.removesuffix(".passed"), below, is_folded=verdicts)
     for name, values in summary.facets.items():
-        yield f"is-{name}", name, [(value, value) for value in values], "all"
-    first = [(f"{PASSED}<", "failed first")] if PASSED in summary.measured else []
-    sorts = [(f"{name}{sign}", f"{name}, {how}") for name in (*names, *summary.used) for sign, how in _SORTS]
-    yield "sort", "Sort", [*first, *sorts], "in order"
+        yield Choice(f"is-{name}", name, [(value, value) for value in values], is_folded=verdicts)
+    sorts = [
+        (f"{name}{sign}", f"{name}, {how}")
+        for name in (*scores_in(summary.measured), *summary.used)
+        for sign, how in _SORTS
+    ]
+    if summary.has_verdicts:
+        yield Choice("sort", "Sort", [(IN_ORDER, "in order"), *sorts], FAILED_FIRST)
+    else:
+        yield Choice("sort", "Sort", sorts, "in order")
 
 
-def _shown_item(
-    item: sqlite3.Row, names: list[str], of_some: list[str], run: str, asked: Mapping[str, str]
-) -> dict[str, Any]:
+def _shown_item(item: sqlite3.Row, columns: Sequence[ItemColumn], summary: Summary) -> dict[str, Any]:
+    """Return an item as a row of the table."""
     measured = json.loads(item["measured"])
-    query = f"?{urlencode(asked)}" if asked else ""
     return {
         **dict(item),
         "look": item["state"].replace(" ", "-"),
-        "address": f"{run}/items/{item['place'] + 1}{query}",
-        "verdict": _verdict(measured),
-        "numbers": [_cell(name, measured, item["state"], of_some) for name in names],
+        "verdict": _verdict(measured, item["failure"], summary),
+        "cells": [
+            (column, *_cell(column.title, measured, item["state"], summary))
+            if column.is_measured
+            else (column, item[column.title], "")
+            for column in columns
+        ],
     }
 
 
-def _verdict(measured: Mapping[str, float]) -> tuple[str, str]:
-    """Return whether an item passed its thresholds, with the metrics that failed, and the style of that."""
-    failed = ", ".join(failing(measured))
-    if PASSED not in measured:
-        return (f"not judged; failed: {failed}" if failed else "not judged"), "not-measured"
-    if measured[PASSED] >= 1:
-        return "passed", ""
-    return (f"failed: {failed}" if failed else "failed"), "missed"
+def _verdict(measured: Mapping[str, float], failure: str, summary: Summary) -> tuple[str, str]:
+    """Return the verdict on an item with its reason, and the style of that."""
+    why = title_of_failure(json.loads(failure)) if failure else ""
+    passed = has_passed(measured)
+    look = "not-measured" if passed is None else "" if passed else "missed"
+    return reason_of(measured, summary.thresholds, why), look
 
 
-def _cell(name: str, measured: Mapping[str, float], state: str, of_some: list[str]) -> tuple[str, str]:
+def _cell(name: str, measured: Mapping[str, float], state: str, summary: Summary) -> tuple[str, str]:
     """Return the text and style of a measurement of an item. A score is marked by its own threshold.
 
     A failed item is shown to lack only measurements that all scored items have. It might not have had the others.
     """
     if name not in measured:
-        return (
-            ("failed", "missed")
-            if state == "failed" and name not in of_some
-            else ("not measured", "not-measured")
-        )
+        if state != "failed" or name in summary.of_some:
+            return "not measured", "not-measured"
+        return ("not judged", "not-measured") if summary.has_verdicts else ("failed", "missed")
     passed = has_passed(measured, name)
     is_missed = state == "wrong" and name == next(iter(measured)) if passed is None else not passed
     return figure(measured[name]), "missed" if is_missed else ""

@@ -3,15 +3,23 @@
 import json
 import sqlite3
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 
+from pydantic import TypeAdapter
+
+from modelgauge.data.results import Threshold
+from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import Sentences
 from modelgauge.documents.html import as_html
 from modelgauge.reports.pages.classes import ANSWERED
+from modelgauge.reports.pages.item_columns import ItemColumn, title_of_failure
 from modelgauge.reports.pages.item_data import MOST_ITEMS, ItemTable
 from modelgauge.reports.pages.run_view import run_document, title_of
 from modelgauge.runs.recorded_run import recorded_run
+from modelgauge_workbench.index.item_queries import FAILED_FIRST, IN_ORDER, wanted_items
+from modelgauge_workbench.index.queries import Wanted
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.workbench import Workbench
 
@@ -29,6 +37,8 @@ class Summary:
         title: of the run.
         common: what all questions begin with.
         measured: the names of its measurements.
+        columns: those that people may choose.
+        thresholds: of its test, by the names of measurements.
         of_some: those that some scored items do not have.
         used: what is known of the use of items: seconds, tokens, dollars.
         facets: labels by which items can be filtered, with their values.
@@ -40,11 +50,31 @@ class Summary:
     title: str
     common: str = ""
     measured: list[str] = field(default_factory=list)
+    columns: list[ItemColumn] = field(default_factory=list)
+    thresholds: dict[str, Threshold] = field(default_factory=dict)
     of_some: list[str] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     facets: dict[str, list[str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether items passed or failed thresholds."""
+        return PASSED in self.measured
+
+    def wanted(self, run: sqlite3.Row, asked: Mapping[str, str]) -> Wanted:
+        """Return which items an address asks for, in which order: by default failed ones first, if items have verdicts.
+
+        Args:
+            run: of the index.
+            asked: the fields of the address.
+        """
+        sort = asked.get("sort") or (FAILED_FIRST if self.has_verdicts else IN_ORDER)
+        return wanted_items(run, {**asked, "sort": sort}, self.failures, self.used)
+
+
+_AS_JSON = TypeAdapter(Summary)
 
 
 def summary_of(workbench: Workbench, row: sqlite3.Row) -> Summary:
@@ -67,7 +97,7 @@ def _kept(workbench: Workbench, row: sqlite3.Row) -> Summary | None:
     query = "SELECT view FROM views WHERE run = ? AND stamp = ?"
     with workbench.index.reading() as db:
         found = db.execute(query, (row["number"], row["stamp"])).fetchone()
-    return None if found is None else Summary(**json.loads(found["view"]))
+    return None if found is None else _AS_JSON.validate_json(found["view"])
 
 
 def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
@@ -83,14 +113,16 @@ def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
         title_of(run.record),
         common=table.common.strip(),
         measured=[*table.measured],
+        columns=table.columns,
+        thresholds=table.thresholds,
         of_some=[*table.measured_of_some()],
         used=[*table.used],
         facets={name: [*labels.values] for name, labels in table.facets.items()},
         failures=[json.dumps(key, ensure_ascii=False) for key in table.failures],
-        kinds=[f"{error_type} at {stage}" for stage, _, error_type, _ in table.failures],
+        kinds=[title_of_failure(key) for key in table.failures],
     )
     with workbench.index.writing() as db:
-        values = (row["number"], row["stamp"], json.dumps(asdict(summary), ensure_ascii=False))
+        values = (row["number"], row["stamp"], _AS_JSON.dump_json(summary).decode())
         db.execute("INSERT OR REPLACE INTO views VALUES (?, ?, ?)", values)
         _keep_classes(db, row["number"], table)
     return summary

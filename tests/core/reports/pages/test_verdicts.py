@@ -3,9 +3,12 @@
 import re
 from typing import ClassVar
 
+import pytest
+
 from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.data.results import Threshold
 from modelgauge.reports import write_page
+from modelgauge.reports.pages.item_columns import ItemColumn, reason_of, shown_columns
 from modelgauge.testing import FakeSUT, FakeTest
 
 
@@ -61,3 +64,30 @@ def test_runs_without_thresholds_keep_their_table_of_results(tmp_path):
     page = _page(tmp_path, FakeTest("plain", _items(), _measure))
     assert 'class="portions"' not in page
     assert "<b>Scores</b>" not in page
+
+
+LIMITS = {"faith": Threshold(value=0.7), "harm": Threshold(value=0.5, higher_is_better=False)}
+FAILED = {"faith": 0.2, "faith.passed": 0.0, "passed": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("measured", "failure", "reason"),
+    [
+        ({"faith": 0.9, "faith.passed": 1.0, "passed": 1.0}, "", "passed"),
+        (FAILED, "", "below 0.7: faith"),
+        (FAILED | {"harm": 0.8, "harm.passed": 0.0}, "", "below 0.7: faith; above 0.5: harm"),
+        ({"faith": 0.8, "faith.passed": 0.0, "passed": 0.0}, "", "failed: faith"),  # in one of its repeats
+        ({"faith": 0.2, "faith.passed": 0.0}, "ValueError at SUT", "not judged: below 0.7: faith"),
+        ({}, "ValueError at SUT", "not judged: ValueError at SUT"),
+        ({}, "", "not judged"),
+    ],
+)
+def test_reason_names_the_metrics_that_failed_and_their_thresholds(measured, failure, reason):
+    assert reason_of(measured, LIMITS, failure) == reason
+
+
+def test_columns_of_an_address_survive_any_name():
+    columns = [ItemColumn(name, True, True) for name in ("a,b", "ü %", "plain")]
+    assert shown_columns(columns, "a%2Cb,%C3%BC%20%25") == columns[:2]
+    assert shown_columns(columns, "") == columns
+    assert shown_columns(columns, ",") == []

@@ -10,11 +10,10 @@
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
 //   finds(place, query)  whether a text in lower case is in an item; where not all is read at first, `read` is a promise of that
 //   look(place)    classes of the row
+//   rowHeight      in pixels; by default that of one line
 //   view(place)    a promise of the elements that show the item
 
-const ROW = 34; // pixels, as in the style sheet
-
-const NO_COLUMN = ","; // in an address, where people chose no column
+const ROW = 34; // pixels
 
 const classesOf = (column) => ["number", "wide", "spare", "reason"].filter((name) => column[name]).join(" ");
 
@@ -31,6 +30,8 @@ class Items {
     this.body = make("tbody");
     this.head = make("thead");
     this.table = make("table", {}, this.head, this.body);
+    this.rowHeight = model.rowHeight ?? ROW;
+    this.table.style.setProperty("--row", `${this.rowHeight}px`);
     this.choose("");
     this.table.setAttribute("aria-rowcount", this.count + 1);
     this.body.onclick = (event) => {
@@ -63,27 +64,18 @@ class Items {
       ...selects(this.model.filters.filter((filter) => !filter.folded)), select("sort", "Sort", sorts), this.more, this.columnChoice());
   }
 
-  // The columns that people may choose: the boxes write a hidden field, and with it the address.
   columnChoice() {
     const optional = this.model.columns.filter((column) => column.isOptional);
-    if (optional.length === 0) return "";
-    const field = make("input", { type: "hidden", name: "columns" });
-    this.boxes = optional.map((column) => Object.assign(make("input", { type: "checkbox" }), { column }));
-    const change = () => {
-      const chosen = this.boxes.filter((each) => each.checked).map(({ column }) => encodeURIComponent(column.title));
-      const isUsual = this.boxes.every((each) => each.checked === Boolean(each.column.isShown));
-      field.value = isUsual ? "" : chosen.join(",") || NO_COLUMN;
-    };
-    const labels = this.boxes.map((each) => make("label", {}, each, " ", shown(each.column.title)));
-    return make("div", { oninput: change }, folded("columns", make("p", { className: "folded" }, ...labels)), field);
+    this.choice = optional.length ? columnChoice(optional) : null;
+    return this.choice?.element ?? "";
   }
 
   // Show the columns that an address names, or the usual ones.
   choose(names) {
-    const chosen = names ? names.split(",").map(decodeURIComponent) : null;
+    const chosen = chosenTitles(names);
     const isShown = (column) => !column.isOptional || (chosen ? chosen.includes(column.title) : column.isShown);
     this.columns = this.model.columns.filter(isShown);
-    for (const each of this.boxes ?? []) each.checked = this.columns.includes(each.column);
+    this.choice?.show(names);
     const titleOf = ({ title }) => title.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.])/).flatMap((part, at) => [...at ? [make("wbr")] : [], shown(part)]);
     this.head.replaceChildren(make("tr", {}, ...[{ title: "#", number: true }, ...this.columns].map((column) =>
       make("th", { scope: "col", className: classesOf(column) }, ...titleOf(column)))));
@@ -131,11 +123,11 @@ class Items {
   // Only the rows in sight are in the page; two empty rows keep the room of the others.
   draw() {
     if (!this.table.isConnected) return;
-    const first = Math.max(0, Math.floor(this.viewport.scrollTop / ROW) - 5);
-    const last = Math.min(this.listed.length, first + Math.ceil(this.viewport.clientHeight / ROW) + 10);
+    const first = Math.max(0, Math.floor(this.viewport.scrollTop / this.rowHeight) - 5);
+    const last = Math.min(this.listed.length, first + Math.ceil(this.viewport.clientHeight / this.rowHeight) + 10);
     const room = (count) => {
       const row = make("tr", { "aria-hidden": "true" }, make("td"));
-      row.style.height = `${count * ROW}px`;
+      row.style.height = `${count * this.rowHeight}px`;
       return row;
     };
     const rows = [];
@@ -149,12 +141,18 @@ class Items {
     const address = new URLSearchParams([...Object.entries(model.address), ["item", model.ids[place]]]);
     const link = make("a", { href: `#${address}`, tabIndex: -1 }, String(place + 1));
     const cells = this.columns.map((column) =>
-      make("td", { className: `${classesOf(column)} ${column.look?.(place) ?? ""}`, dir: "auto", ...column.reason && { title: column.text(place) } }, shown(column.text(place))));
+      make("td", { className: `${classesOf(column)} ${column.look?.(place) ?? ""}`, dir: "auto", ...column.reason && { title: column.text(place) } }, this.content(column, place)));
     const row = make("tr", { className: `${model.look(place)}${at === this.chosen ? " chosen" : ""}` },
       make("td", { className: "number" }, link), ...cells);
     row.dataset.place = place;
     row.setAttribute("aria-rowindex", at + 2);
     return row;
+  }
+
+  // The text of a cell; of long ones as many lines as the row has room for.
+  content(column, place) {
+    const text = shown(column.text(place));
+    return this.rowHeight > ROW && (column.reason || column.wide) ? make("span", { className: "lines" }, text) : text;
   }
 
   showTable() {
@@ -192,9 +190,9 @@ class Items {
     this.chosen = at;
     if (!this.sheet.hidden) this.open(this.listed[at]);
     else {
-      const top = at * ROW;
+      const top = at * this.rowHeight;
       if (top < this.viewport.scrollTop) this.viewport.scrollTop = top;
-      const least = top + 2 * ROW - this.viewport.clientHeight + ROW;
+      const least = top + 2 * this.rowHeight - this.viewport.clientHeight + this.rowHeight;
       if (least > this.viewport.scrollTop) this.viewport.scrollTop = least;
       this.draw();
     }

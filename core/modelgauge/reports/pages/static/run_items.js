@@ -79,17 +79,16 @@ const recordAt = async (source, rows, place) => (await source.part(Math.floor(pl
 async function runItems(run, source, comparisons) {
   const rows = await source.rows();
   const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
-  const measured = names.map((name, at) => measurementColumn(name, at, rows));
+  const textColumn = (title) => ({ title, wide: title === "answer", spare: true, text: (place) => rows[title][place] });
+  const chosen = rows.columns.map(([title, isMeasured, isShown]) => ({
+    ...(isMeasured ? measurementColumn(title, names.indexOf(title), rows) : textColumn(title)), isOptional: true, isShown,
+  }));
   const model = {
     address: { run },
     ids: rows.id,
     columns: [
-      ...rows.hasTexts ? [
-        { title: "question", wide: true, text: (place) => rows.question[place] },
-        { title: "answer", wide: true, spare: true, text: (place) => rows.answer[place] },
-      ] : [{ title: "item", wide: true, text: (place) => rows.id[place] }],
-      ...rows.expected.some(Boolean) ? [{ title: "expected", spare: true, text: (place) => rows.expected[place] }] : [],
-      ...measured,
+      rows.hasTexts ? { title: "question", wide: true, text: (place) => rows.question[place] } : { title: "item", wide: true, text: (place) => rows.id[place] },
+      ...chosen,
     ],
     filters: [stateFilter(rows.state), ...failureFilters(rows.failures), ...passedFilters(rows.measured),
       ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
@@ -99,5 +98,5 @@ async function runItems(run, source, comparisons) {
     look: (place) => rows.state[place].replaceAll(" ", "-"),
     view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place], rows.common),
   };
-  return rows.measured.passed && rows.thresholds ? asAppItems(model, rows, names) : model;
+  return rows.measured.passed && rows.thresholds ? asAppItems(model, rows) : model;
 }
