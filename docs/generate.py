@@ -1,58 +1,72 @@
-"""Writes what is made of the code: pages of docs/reference, and the options of functions as keyword arguments.
+"""Writes files that repeat what the code declares: tables of docs/reference, and options as keyword arguments.
 
     python docs/generate.py            writes the files that have changed
-    python docs/generate.py --check    writes nothing, and exits with 1 where a file is not what the code says
+    python docs/generate.py --check    writes nothing, and exits with 1 if a file is out of date
 
-The texts are the docstrings and help texts of the code. `record.md`, `statistics.md` and `comparisons.md` are
-written by hand.
+Sphinx makes the rest of the reference of docstrings and commands; see `conf.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import enum
-import inspect
 import sys
-import textwrap
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import api_details
-import command_line
+import click
 import keywords
-from docstrings import entries_of, first_line, prose, sections_of, table
 
-from modelgauge import errors
+from modelgauge.cli.commands.measure import run_test
+from modelgauge.cli.program import HEADING
+from modelgauge.cli.run_file import keys_of
 from modelgauge.comparison.options import CompareOptions, PlanOptions
 from modelgauge.config.options import options_in
 from modelgauge.config.run_options import RunOptions
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.data.tables.frames import TABLES
-from modelgauge.plugins import hookspecs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FOLDER = Path(__file__).parent / "reference"
 CORE = Path(__file__).parents[1] / "core" / "modelgauge"
-NOT_EXPLAINED_BY_THEMSELVES = {  # values without a docstring of their own
-    "ChoiceStyle": "How the letters of choices are written: a literal type.",
-    "TestCase": "An `LLMTestCase` or a `ConversationalTestCase`: a type.",
-    "hookimpl": "Marks a function as the implementation of a hook.",
-}
-_HOOKS_HEAD = """\
-# Hooks
+_RUN_FILE_HEAD = """\
+# Run files
 
-Generated from `modelgauge.plugins.hookspecs`, the plugin manual."""
-_HOOKS_EXAMPLES = """\
-The examples begin with:
+Generated from the options of `run-test`.
 
-```python
-import sys
+`modelgauge run FILE` does what `run-test` does, with options from a TOML file. A key is the name of an option with `_`
+for `-`. A repeatable option can also have its name in Python (`tests`, `suts`, `stop_sequences`). Its value is a list
+or one text, or a table if it consists of pairs such as `LABEL=UID`. Options of the command line replace those of the
+file. An example, `suite.toml`:
 
-from modelgauge import InjectSecret, hookimpl
-```"""
+```toml title="suite.toml"
+tests = ["gsm8k", "bbh"]
+plugins = ["my_test.py"]
+max_test_items = 200
+temperature = 0
+max_cost = 5
+max_errors = "1%"
+
+# Goldens are a test of their own.
+datasets = ["goldens.csv"]
+metrics = ["exact_match"]
+
+# Fail where it is worse than that run.
+baseline = "main.json"
+fail_if_worse = true
+
+[suts]
+small = "openai/gpt-4o-mini"
+large = "openai/gpt-4o?service_tier=flex"
+
+[thresholds]
+accuracy = 0.5      # of every test that has this result
+gsm8k.accuracy = 0.8
+bbh.accuracy = 0.6  # the mean over the tests of the group
+```
+
+Relative paths of files start at the file's folder. A path in the name of a SUT (`replay/answers.jsonl`) starts at the
+working directory. A threshold for one test replaces a threshold for all tests. Errors in keys and values name the
+line. The manifest of each run holds the text of the file, without secrets (`inputs.run_file` in `run.json`), and all
+its options, so `modelgauge resume` does not read the file again."""
 _SETTINGS = """\
 # Settings
 
@@ -93,7 +107,7 @@ ModelGauge refuses it. `{trusted}` names folders whose settings and runs are tru
 `PATH`. It is read from the environment only.
 
 Seeds, caps, repeats and the like belong to a single run. They are options of the command and of `Runner`, see the
-[command line](cli.md) and the [Python API](api.md#options-of-a-run).
+[command line](cli.md) and [keyword arguments](options.md#options-of-a-run).
 """
 _TABLES_HEAD = """\
 # Tables of a run
@@ -122,12 +136,11 @@ results](../tutorials/look-at-compare-and-share-results.md#use-data-frames) show
 
 A JSON value that is a text stands there as it is, any other value as JSON (`{"target": "Paris"}`). In JSONL files it is
 the value itself."""
-_API_HEAD = """\
-# Python API
+_OPTIONS_HEAD = """\
+# Options
 
-Generated from the public names of `modelgauge`. The page of each module has the details: signatures, arguments, errors,
-and the source of each formula. `help(modelgauge.NAME)` shows the same. Names that are not listed here may change at any
-time."""
+Generated from `RunOptions`, `CompareOptions` and `PlanOptions`. The command line and [run files](run-file.md) have the
+same options."""
 _OPTIONS_OF_RUNS = """\
 ## Options of a run
 
@@ -146,47 +159,8 @@ Keyword arguments of `plan_comparison`."""
 # --- pages ------------------------------------------------------------------------------------------------
 
 
-def hooks_page() -> str:
-    """Every hook with its signature, its arguments and its example."""
-    names = [name for name in vars(hookspecs) if name.startswith("modelgauge_")]
-    parts = [_HOOKS_HEAD, *_manual_head(), _HOOKS_EXAMPLES]
-    for name in names:
-        parts += _hook(name, getattr(hookspecs, name))
-    return "\n\n".join(parts) + "\n"
-
-
-def _manual_head() -> list[str]:
-    """What the module says before its hooks: its indented lines are an excerpt of a pyproject.toml."""
-    head = []
-    for paragraph in (inspect.getdoc(hookspecs) or "").split("\n\n")[1:]:
-        if paragraph.startswith("    "):
-            head.append(f"```toml\n{textwrap.dedent(paragraph)}\n```")
-        else:
-            head.append(" ".join(paragraph.split()))
-    return head
-
-
-def _hook(name: str, function: Any) -> list[str]:
-    told = sections_of(function)
-    arguments: list[tuple[str, ...]] = [(f"`{key}`", text) for key, text in entries_of(told["Args"]).items()]
-    return [
-        f"## {name}",
-        "```text\n" + f"{name}{_signature(function)}" + "\n```",
-        prose(told[""]),
-        table(("argument", "what it is"), arguments),
-        f"```python\n{told['Example']}\n```",
-    ]
-
-
-def _signature(function: Any) -> str:
-    parameters = ", ".join(
-        f"{each.name}: {each.annotation}" for each in inspect.signature(function).parameters.values()
-    )
-    return f"({parameters})"
-
-
 def settings_page() -> str:
-    """Every setting with its spellings."""
+    """Return the page of the settings."""
     rows: list[tuple[str, ...]] = [
         (f"`{setting.key}`", f"`{setting.variable}`", _default(setting.default), setting.meaning)
         for setting in list_settings()
@@ -206,7 +180,7 @@ def _default(value: Any) -> str:
 
 
 def tables_page() -> str:
-    """Every table with its columns."""
+    """Return the page of the tables of a run."""
     parts = [_TABLES_HEAD]
     for one in TABLES.values():
         columns: list[tuple[str, ...]] = [
@@ -226,15 +200,11 @@ def tables_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def api_page() -> str:
-    """Every public name with one line, and the options of runs, comparisons and plans."""
-    parts = [_API_HEAD]
-    for module, about in _API.items():
-        more = [f"Signatures and arguments: [{module}]({detail_page(module)})."] if module in DETAILED else []
-        parts += [f"## {module}", about, *more, table(("name", "kind", "what it is"), _names_of(module))]
+def options_page() -> str:
+    """Return the page of the options of runs, comparisons and plans."""
     *others, last = [f"`{setting.option}`" for setting in list_settings() if setting.option]
     of_runs = _OPTIONS_OF_RUNS.format(of_settings=f"{', '.join(others)} and {last}")
-    parts += [of_runs, _options_of(RunOptions)]
+    parts = [_OPTIONS_HEAD, of_runs, _options_of(RunOptions)]
     parts += [_OPTIONS_OF_COMPARISONS, _options_of(CompareOptions)]
     parts += [_OPTIONS_OF_PLANS, _options_of(PlanOptions)]
     return "\n\n".join(parts) + "\n"
@@ -247,72 +217,41 @@ def _options_of(kind: Any) -> str:
     )
 
 
-_API = {
-    "modelgauge": "What authors subclass, the data that flows, and what runs it.",
-    "modelgauge.stats": "Aggregations with error bars, intervals, comparisons, plans, agreement of raters.",
-    "modelgauge.text": "Chats, multiple choice, reasoning blocks, answers.",
-    "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
-    "modelgauge.metrics": "Metrics for test cases, and the parts of new metrics.",
-    "modelgauge.reports": "Pages of runs and comparisons, and what they are made of: views, charts, the data of items.",
-    "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
-    "modelgauge.errors": "One tree. The message of each error ends with the fix. Errors of wrong use are also a "
-    "`ValueError`. If arguments or a class have the wrong form, they are a `TypeError` too.",
-}
-DETAILED = [module for module in _API if module != "modelgauge.errors"]  # of which the table says all
+def run_file_page() -> str:
+    """Return the page of the keys of run files, under the headings of `run-test --help`."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for key, option in keys_of(run_test).items():
+        heading = vars(option).get(HEADING) or "Other keys"
+        default = f" [default: {option.default}]" if option.show_default else ""
+        groups.setdefault(heading, []).append((f"`{key}`", _written(option), f"{option.help}{default}"))
+    parts = [_RUN_FILE_HEAD]
+    parts += [table((heading, "value", "meaning"), rows) for heading, rows in groups.items()]
+    return "\n\n".join(parts) + "\n"
 
 
-def detail_page(module: str) -> str:
-    """The file of the page that tells all of a module."""
-    return f"api-{module.rpartition('.')[2]}.md"
+def _written(option: click.Option) -> str:
+    """Return how to write the value of an option in TOML."""
+    if option.is_flag:
+        return "`true`"
+    if not option.multiple:
+        return f"`{option.make_metavar(click.Context(run_test))}`"
+    return "table or list" if "=" in (option.metavar or "") else "list"
 
 
-def _detailed(module: str) -> Callable[[], str]:
-    def page() -> str:
-        named = [value for one in _API for value in public_names(one).values()]
-        public = {value for value in named if inspect.isclass(value)}
-        return api_details.page(
-            module, _API[module], public_names(module), public, NOT_EXPLAINED_BY_THEMSELVES
-        )
-
-    return page
+def cell(text: str) -> str:
+    """Return a text as a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
-def _names_of(module: str) -> list[tuple[str, ...]]:
-    return [(f"`{name}`", _kind(value), _about(name, value)) for name, value in public_names(module).items()]
-
-
-def public_names(module: str) -> dict[str, Any]:
-    """The public names of a module and what they stand for."""
-    found = import_module(module)
-    if found is errors:
-        return {name: value for name, value in vars(errors).items() if inspect.isclass(value)}
-    return {name: getattr(found, name) for name in found.__all__}
-
-
-def _kind(value: Any) -> str:
-    if inspect.isclass(value):
-        if issubclass(value, Exception):
-            also = [f", `{one.__name__}`" for one in (ValueError, TypeError) if issubclass(value, one)]
-            return f"error, exit code {getattr(value, 'exit_code', 70)}{''.join(also)}"
-        return "enum" if issubclass(value, enum.Enum) else "class"
-    return "function" if inspect.isfunction(value) else "value"
-
-
-def _about(name: str, value: Any) -> str:
-    if inspect.isclass(value) and value.__name__ != name:
-        return f"Another name of `{value.__name__}`."
-    told = NOT_EXPLAINED_BY_THEMSELVES.get(name) or first_line(value)
-    if not told:
-        raise SystemExit(f"{name} has no docstring.")
-    return told
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table of Markdown."""
+    lines = [head, ("---",) * len(head), *(tuple(cell(each) for each in row) for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 PAGES = {
-    "api.md": api_page,
-    **{detail_page(module): _detailed(module) for module in DETAILED},
-    "cli.md": command_line.page,
-    "hooks.md": hooks_page,
-    "run-file.md": command_line.run_file_page,
+    "options.md": options_page,
+    "run-file.md": run_file_page,
     "settings.md": settings_page,
     "tables.md": tables_page,
 }
@@ -325,7 +264,7 @@ MODULES = {
 
 
 def stale_files() -> dict[Path, str]:
-    """The files that are not what the code says, with what it says."""
+    """Return the files that are out of date, with the text that they should have."""
     made = {FOLDER / name: page() for name, page in PAGES.items()}
     made |= {CORE / name: module() for name, module in MODULES.items()}
     return {
@@ -336,13 +275,15 @@ def stale_files() -> dict[Path, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write what is made of the code.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where one is stale")
+    parser = argparse.ArgumentParser(description="Write files that repeat what the code declares.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if a file is out of date"
+    )
     check = parser.parse_args().check
     stale = stale_files()
     for file, text in stale.items():
         if check:
-            print(f"{file} is not what the code says. Run: python docs/generate.py", file=sys.stderr)
+            print(f"{file} is out of date. Run: python docs/generate.py", file=sys.stderr)
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8", newline="\n")

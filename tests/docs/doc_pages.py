@@ -352,5 +352,5 @@ def _check(block: Block) -> None:
     elif block.language == "python" and "title" in block.attributes:
         compile(block.text, block.where, "exec")
     else:
-        known = ("python", "console", "sh", "text", "csv")
+        known = ("python", "console", "sh", "text", "csv", "{toctree}", "{eval-rst}")
         assert block.language in known, f"{block.where}: what is ```{block.language}?"

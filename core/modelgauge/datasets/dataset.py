@@ -45,8 +45,8 @@ class EvaluationDataset(Versioned):
     """Goldens, and the test cases that runs of the app made of them: all single-turn, or all multi-turn.
 
     Args:
-        goldens: `Golden`s or `ConversationalGolden`s.
-        test_cases: `LLMTestCase`s or `ConversationalTestCase`s.
+        goldens: `Golden` or `ConversationalGolden` objects.
+        test_cases: `LLMTestCase` or `ConversationalTestCase` objects.
         name: the name of the data set in runs; by default the name of the first file that is read.
 
     Raises:
@@ -273,8 +273,8 @@ class EvaluationDataset(Versioned):
     ) -> None:
         """Add a test case for each row of a CSV file, as `add_goldens_from_csv_file` adds goldens.
 
-        The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, one text with
-        all of them is split at |, as for goldens.
+        The parts of contexts are separated by `;` here, unless another delimiter is given; in JSON files, one text with
+        all of them is split at `|`, as for goldens.
         """
         self._read(read_test_cases, file_path, "csv", input_col_name=input_col_name, **columns)
 

@@ -84,6 +84,12 @@ def _in_small_letters(name: str) -> str:
 class _Sealed(ABCMeta):  # so that authors can mix in ABC
     """Makes metrics, and seals them once they are made."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The constructor's signature, which `help` and editors would not find behind `__call__`."""
+        made = inspect.signature(cls.__init__)  # type: ignore[misc]  # of the class itself
+        return made.replace(parameters=[*made.parameters.values()][1:], return_annotation=made.empty)
+
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
         try:
             made: T = super().__call__(*args, **kwargs)  # type: ignore[misc]  # mypy sees no type in cls here

@@ -374,8 +374,9 @@ def _is_list(value: Any) -> bool:
 def collect_traces() -> AbstractContextManager[list[Trace]]:
     """Record the traces of observed functions in a block; the list is filled when the block ends.
 
-    with collect_traces() as traces:
-        app("a question")
-    print(traces[0].spans)
+    Example:
+        with collect_traces() as traces:
+            app("a question")
+        print(traces[0].spans)
     """
     return Recording()

@@ -10,8 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-from importlib import import_module
-from pathlib import Path
 
 import click
 import pytest
@@ -107,20 +105,6 @@ def test_control_characters_of_answers_are_shown_and_not_obeyed(run):
     ended = run("run-sut", "--sut", "echo?answer=%1b[31mred%1b[0m", "--prompt", "x")
     assert "\\x1b[31mred" in ended.out
     assert "\x1b" not in ended.out
-
-
-def test_the_reference_names_every_command_and_no_plugin(run, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs")
-    page = import_module("command_line").page
-    text = page()
-    for name in COMMANDS:
-        assert f"modelgauge {name}" in text
-    assert "modelgauge cache clear" in text
-    assert "hello" not in text
-    assert text == page()
-    assert "```\nmodelgauge run-test --test demo_01 --sut demo_yes_no\n" in text
-    assert "\b" not in text
-    assert not re.search(r"[ \t]$", text, re.MULTILINE)
 
 
 # --- real processes ----------------------------------------------------------------------------------

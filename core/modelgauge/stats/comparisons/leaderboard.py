@@ -54,7 +54,7 @@ def compare_systems(
 ) -> Leaderboard:
     """Compare several systems on the same items, all pairs at once.
 
-    Simultaneous intervals: difference ± c · stderr, with the c that the largest |t| of all pairs stays below with the
+    Simultaneous intervals: difference ± c · stderr, with the c that the largest `|t|` of all pairs stays below with the
     confidence, by draws of samples of normal values with the covariance that was found (as Hothorn, Bretz and Westfall
     2008, Biometrical Journal 50:346-363, with a standard error of its own for each pair). Ranks: from the pairs of
     which one is significantly better, found step by step with c for those that are left (Mogstad, Romano, Shaikh and
