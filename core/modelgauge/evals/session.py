@@ -47,6 +47,7 @@ from modelgauge.evals.session_cases import OUTSIDE, PROVISIONAL, Cases, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.evals.session_record import SessionRecord
+from modelgauge.interfaces.watched import in_use
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
@@ -248,15 +249,16 @@ class Session:
             RunStoppedError: no call can be sent any more, or nothing can be written.
         """
         began = monotonic()
-        work = test.work(resolver.judges)
-        (item,) = test.make_test_items({})
-        self._say("made", {**annotators_of(work), **runner.facts(resolver)})
-        self._say("hyperparameters", logged_hyperparameters())
-        for version in self._saved_goldens.versions_of(test.answered[0].case):
-            self._say("data_set", version.model_dump())
-        item = item.replaced(id=begun.item_id)
-        job = Job(work=work, item=item, options=runner.options, named=begun.named)
-        judged = self._loop_here().judge(job)
+        with in_use(test.metrics.values()):
+            work = test.work(resolver.judges)
+            (item,) = test.make_test_items({})
+            self._say("made", {**annotators_of(work), **runner.facts(resolver)})
+            self._say("hyperparameters", logged_hyperparameters())
+            for version in self._saved_goldens.versions_of(test.answered[0].case):
+                self._say("data_set", version.model_dump())
+            item = item.replaced(id=begun.item_id)
+            job = Job(work=work, item=item, options=runner.options, named=begun.named)
+            judged = self._loop_here().judge(job)
         result = test_result(test, judged.record)
         with self._lock:
             self._seconds += monotonic() - began

@@ -228,9 +228,10 @@ def code_of(values: Iterable[Value], known: Known) -> dict[str, tuple[Value, Val
     met = [code for value in values for held in value.code if (code := held.find()) is not None]
     for key, held in {id(code): code for code in met}.items():
         now = {
-            name: value.at(holder, name)
+            name: value
             for holder, name, part in _set_on(held)
-            if (has_plain(part) or is_exact(part)) and not (value := value_of(part, known)).objects
+            if (has_plain(part) or is_exact(part))
+            and not (value := value_of(part, known, (holder, name))).objects
         }
         if key not in _first_read:
             gone = ref(held, functools.partial(_first_read.pop, key))
@@ -252,22 +253,24 @@ def _set_on(code: Any) -> Iterator[tuple[Any, str, Any]]:
         yield from [(code, name, getattr(code, name)) for name in ("__defaults__", "__kwdefaults__")]
 
 
-def constants_of(cls: type, known: Known, names: Iterable[str] | None = None) -> dict[str, Value]:
+def constants_of(cls: type, known: Known, before: Mapping[str, Value] | None = None) -> dict[str, Value]:
     """Read the constants of a class and its bases: attributes without methods, properties and other descriptors.
 
     Args:
         cls: the class.
         known: reads objects with identities, and secrets.
-        names: the constants to read; by default all. Fields that are only declared, as for a dataclass, do not count.
+        before: the constants to read again, as they were; by default all are read. Fields that are only declared, as
+            for a dataclass, do not count.
     """
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__[:-1]):
-        annotated = vars(base).get("__annotations__", {}) if names is None else {}
-        own = list(vars(base).items())
-        for name, part in own if names is None else [each for each in own if each[0] in names]:
+    found: dict[str, Value] = {}
+    for base in cls.__mro__[:-1]:
+        held = vars(base).copy()
+        names, annotated = (held, held.get("__annotations__", {})) if before is None else (before, {})
+        for name in names.keys() & held.keys() - found.keys():
+            part = held[name]
             if name[:2] == "__" or name == _OF_ABC or hasattr(type(part), "__get__"):
                 continue
-            value = value_of(part, known).at(base, name)
+            value = value_of(part, known, (base, name), None if before is None else before[name])
             if not (value.objects and name in annotated):
                 found[name] = value
     return found

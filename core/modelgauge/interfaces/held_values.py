@@ -17,6 +17,9 @@ from modelgauge.data.json_values import class_name, has_plain, is_exact, plain, 
 _LONGEST = 1000
 """Characters of a value's JSON; a longer one is represented by its digest."""
 
+_SCALARS = frozenset({bool, float, int, str, type(None)})
+_CAN_CHANGE = object()
+
 _MADE_AT_RUNTIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 Known = Callable[[Any], Any]
@@ -61,16 +64,22 @@ class Value:
         objects: these objects.
         place: the object that holds it for all who share that object, and its name there.
         code: the classes and functions in it, and the classes of the objects in it.
+        source: the object that was read, if it is short and can never change.
     """
 
     text: str
     objects: tuple[_Object, ...] = ()
     place: tuple[_Object, str] | None = field(default=None, compare=False)
     code: tuple[_Object, ...] = field(default=(), compare=False)
+    source: object = field(default=_CAN_CHANGE, compare=False, repr=False)
 
-    def at(self, holder: Any, name: str = "") -> "Value":
-        """Return the value with its place."""
-        return Value(self.text, self.objects, (_Object(holder), name), self.code)
+    def is_of(self, source: object, place: tuple[object, str] | None) -> bool:
+        """Return whether reading an object in a place would give this value."""
+        if source is not self.source:
+            return False
+        if self.place is None or place is None:
+            return self.place is None and (place is None or not _can_be_found(place[0]))
+        return self.place[0].find() is place[0] and self.place[1] == place[1]
 
 
 ABSENT = Value('{"$absent":true}')
@@ -99,6 +108,8 @@ class _ValueReader:
     def _other(self, part: Any) -> Any:
         if part is self._walked:
             self._walked = None
+            return NotImplemented
+        if type(part) in (list, tuple):  # `plain` reads their parts
             return NotImplemented
         known = self._known(part)
         if known is not NotImplemented:
@@ -244,13 +255,21 @@ _OF_PICKLE = (
 )
 
 
-def value_of(value: Any, known: Known) -> Value:
+def value_of(
+    value: Any, known: Known, place: tuple[Any, str] | None = None, before: Value | None = None
+) -> Value:
     """Read a value as it is now. Later changes to it do not affect the result.
 
     Args:
         value: anything.
         known: reads objects with identities, and secrets.
+        place: the object that holds it for all who share that object, and its name there.
+        before: what was read there earlier. It is returned if it was read from the same object, which cannot change.
     """
+    if before is not None and before.is_of(value, place):
+        return before
+    if place is not None:
+        place = (_Object(place[0]), place[1]) if _can_be_found(place[0]) else None
     reader = _ValueReader(known)
     read = None
     try:
@@ -258,8 +277,21 @@ def value_of(value: Any, known: Known) -> Value:
         text, objects = text_of_plain(read), reader.objects
     except Exception:  # noqa: BLE001  NaN, a circle, or whatever an author's object raises when it is read
         text, objects = digest_of(_written(read)), [_Object(value)]
-    text = text if len(text) <= _LONGEST else digest_of(text)
-    return Value(text, tuple(objects), code=tuple(reader.code.values()))
+    if len(text) > _LONGEST:
+        return Value(digest_of(text), tuple(objects), place, tuple(reader.code.values()))
+    source = value if not objects and _is_constant(value) else _CAN_CHANGE
+    return Value(text, tuple(objects), place, tuple(reader.code.values()), source)
+
+
+def _is_constant(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(type(part) in _SCALARS for part in value)
+    return type(value) in _SCALARS
+
+
+def _can_be_found(holder: object) -> bool:
+    """Return whether there can be a weak reference to an object."""
+    return type(holder).__weakrefoffset__ != 0
 
 
 def _written(read: Any) -> str:
@@ -274,8 +306,13 @@ def digest_of(text: str) -> str:
 def held_by(owner: Any) -> dict[str, Any]:
     """Return the attributes of an object itself, those in slots too, and not Python's own (`__orig_class__`)."""
     held = dict(getattr(owner, "__dict__", {}))
-    for base in type(owner).__mro__:
-        for name, member in vars(base).items():
-            if isinstance(member, MemberDescriptorType) and hasattr(owner, name):
-                held[name] = getattr(owner, name)
+    for name in _slots(type(owner)):
+        if hasattr(owner, name):
+            held[name] = getattr(owner, name)
     return {name: value for name, value in held.items() if name[:2] != "__"}
+
+
+@functools.lru_cache(maxsize=1024)
+def _slots(cls: type) -> tuple[str, ...]:
+    members = (member for base in cls.__mro__ for member in vars(base).items())
+    return tuple(name for name, member in members if isinstance(member, MemberDescriptorType))

@@ -119,22 +119,27 @@ class Identified:
     def initialization(self) -> Initialization:
         """How this object was made."""
         captured = getattr(self, "_arguments", None) or {}
+        changes = self.changed_settings()
         return Initialization(
             uid=_checked_uid(type(self), getattr(self, "uid", None)),
             class_name=identity_name(type(self)),
             cache_version=self.cache_version,
             arguments={name: argument.shown for name, argument in captured.items()},
-            opaque=(*_opaque(self), *self.changed_settings().opaque),
-            settings={name: json.loads(text) for name, text in self.further_settings().items()},
+            opaque=(*_opaque(self), *changes.opaque),
+            settings={name: json.loads(text) for name, text in self.further_settings(changes).items()},
         )
 
     def changed_settings(self) -> Changes:
         """The attributes that changed since the constructor ended; none if no call of the object is cached."""
         return Changes()
 
-    def further_settings(self) -> Mapping[str, str]:
-        """Return the JSON texts of the attributes that count besides the arguments, by name."""
-        return self.changed_settings().settings
+    def further_settings(self, changes: Changes) -> Mapping[str, str]:
+        """Return the JSON texts of the attributes that count besides the arguments, by name.
+
+        Args:
+            changes: the changed settings.
+        """
+        return changes.settings
 
     def identity(self, asked: "Mapping[str, Identified] | None" = None) -> dict[str, Any]:
         """Return the part of cache keys that stands for this object: JSON, equal for objects that give equal answers.

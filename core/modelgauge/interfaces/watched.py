@@ -83,12 +83,14 @@ class Watched(Identified):
 
     def _own_settings(self) -> dict[str, Value]:
         cls: type = type(self)
-        history, found = self._modelgauge_history, {}
+        history, found, ignored = self._modelgauge_history, {}, _of_interfaces(cls)
+        before: Mapping[str, Value] = {} if history is None else history.made
         for name, value in self.settings_attributes().items():
             of_class = getattr(cls, name, None)
             is_method = callable(of_class) and hasattr(type(of_class), "__get__")
-            if not is_method and name not in _of_interfaces(cls):
-                found[name] = value_of(value, identified_json).at(*self.settings_place(name, value))
+            if not is_method and name not in ignored:
+                place = self.settings_place(name, value)
+                found[name] = value_of(value, identified_json, place, before.get(name))
             if name in found and isinstance(of_class, cached_property) and history is not None:
                 history.made.setdefault(name, found[name])  # computed since, from other attributes
         return found

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 from modelgauge.data.prompts import ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.interfaces.changes import Changes
 from modelgauge.interfaces.held_values import held_by, value_of
 from modelgauge.interfaces.identity import Identified, identified_json
 from modelgauge.interfaces.sut import PromptResponseSUT, Request, Response
@@ -57,11 +58,11 @@ class _OfFunction(PromptResponseSUT[Request, Response]):
             return f"'{self.uid}' is a partial with arguments that have no exact JSON: {', '.join(opaque)}"
         return super().why_uncacheable(asked)
 
-    def further_settings(self) -> Mapping[str, str]:
+    def further_settings(self, changes: Changes) -> Mapping[str, str]:
         """Return the changed settings, and the arguments of a partial, changed or not."""
-        counted = self.settings_counted()
+        counted = self.settings_counted() if isinstance(self.function, functools.partial) else {}
         bound = {_BOUND: counted[_BOUND].text} if _BOUND in counted else {}
-        return {**super().further_settings(), **bound}
+        return {**super().further_settings(changes), **bound}
 
     def settings_attributes(self) -> dict[str, Any]:
         found, function = super().settings_attributes(), self.function
