@@ -106,10 +106,8 @@ class _ValueReader:
         return value if is_exact(value) else plain(value, self._other)
 
     def _other(self, part: Any) -> Any:
-        if part is self._walked:
+        if part is self._walked or type(part) in (list, tuple):  # `plain` reads its parts
             self._walked = None
-            return NotImplemented
-        if type(part) in (list, tuple):  # `plain` reads their parts
             return NotImplemented
         known = self._known(part)
         if known is not NotImplemented:
@@ -305,8 +303,9 @@ def digest_of(text: str) -> str:
 
 def held_by(owner: Any) -> dict[str, Any]:
     """Return the attributes of an object itself, those in slots too, and not Python's own (`__orig_class__`)."""
+    cls: type = type(owner)
     held = dict(getattr(owner, "__dict__", {}))
-    for name in _slots(type(owner)):
+    for name in _slots(cls):
         if hasattr(owner, name):
             held[name] = getattr(owner, name)
     return {name: value for name, value in held.items() if name[:2] != "__"}

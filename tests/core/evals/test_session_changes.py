@@ -1,4 +1,4 @@
-"""Each case of a pytest session reads its judges' settings again, so no answer from before a change is reused."""
+"""Each case of a pytest session reads settings again, so no answer from before a change is reused."""
 
 from pytest_sessions import records
 
@@ -39,3 +39,39 @@ def test_changed_judge_is_asked_again_in_the_same_session(session, here):
     code, output = session(source=SOURCE)
     assert code == 0, output
     assert "'bot' has changed since it was made: function.level is now 1.0." in records(here)[0].notes
+
+
+READ = """
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import Metric
+
+class Options:
+    reads = 0
+
+    def __getattribute__(self, name):
+        Options.reads += name == "__dict__"
+        return super().__getattribute__(name)
+
+class Constant(Metric):
+    options = Options()
+
+    def score(self, test_case):
+        return 1.0
+
+METRIC = Constant()
+
+def reads(work):
+    before = Options.reads
+    work()
+    return Options.reads - before
+
+def test_reads():
+    once = reads(METRIC.settings_held)
+    assert once > 0
+    assert reads(lambda: assert_test(LLMTestCase(input="a", actual_output="b"), [METRIC])) == 2 * once
+"""
+
+
+def test_case_reads_settings_as_it_begins_and_as_it_ends(session, here):
+    code, output = session(source=READ)
+    assert code == 0, output

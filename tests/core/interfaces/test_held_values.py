@@ -11,9 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelgauge import PromptResponseSUT
 from modelgauge.data.json_values import canonical_json
+from modelgauge.interfaces.held_values import value_of
+from modelgauge.interfaces.identity import identified_json
 from modelgauge.interfaces.watched import in_use
 
 
@@ -183,3 +187,31 @@ def test_pickling_methods_of_authors_are_not_called():
     assert identity(sut) == before
     sut.parts = Queue([1])
     assert sut.initialization.opaque == ("parts",)
+
+
+LIST = [1]
+PARTS = st.sampled_from(
+    [None, True, False, 0, 1, 0.0, -0.0, 1.0, float("nan"), "", "1", "1" * 2000, Text("1")]
+)
+PLACES = st.sampled_from([None, (Depth, "a"), (Depth, "b"), (Pair, "a"), (1, "a")])
+
+
+@given(
+    st.one_of(PARTS, st.lists(PARTS), st.lists(PARTS).map(tuple), st.tuples(st.just(LIST))),
+    st.one_of(PARTS, st.lists(PARTS), st.lists(PARTS).map(tuple), st.tuples(st.just(LIST))),
+    PLACES,
+    PLACES,
+)
+def test_earlier_value_saves_no_reading_that_would_give_another(now, earlier, place, earlier_place):
+    for source in (earlier, now):
+        before = value_of(source, identified_json, earlier_place)
+        again = value_of(now, identified_json, place, before)
+        fresh = value_of(now, identified_json, place)
+        assert (again.text, again.objects, again.place) == (fresh.text, fresh.objects, fresh.place)
+
+
+def test_list_that_a_tuple_holds_is_read_again():
+    held: list[int] = [1]
+    before = value_of((held,), identified_json)
+    held.append(2)
+    assert value_of((held,), identified_json, before=before).text == '{"$tuple":[[1,2]]}'
