@@ -107,7 +107,7 @@ def visit(chromium):
         )
         press = page.keyboard.press
 
-        def press_when_loaded(key):  # a page can be read before its scripts hear keys
+        def press_when_loaded(key):  # a browser forgets keys between two pages
             page.wait_for_load_state()
             press(key)
 

@@ -69,14 +69,24 @@ def test_what_is_withdrawn_can_be_put_back(visit, workbench):
     page = visit(workbench, "/starts?tests=demo_01&suts=demo_yes_no")
     page.keyboard.press("e")
     page.get_by_role("button", name="Start").wait_for()
-    page.keyboard.press("x")
-    page.get_by_text("Withdrawn.").wait_for()
-    page.keyboard.press("u")
-    page.get_by_role("button", name="Start").wait_for()
-    page.goto(f"{workbench.address}/starts")
+    page.keyboard.type("xua")  # without waiting
+    page.wait_for_url("**/starts?job=*")
     page.get_by_role("link", name="demo_01 on demo_yes_no").click()
     page.get_by_role("button", name="Withdraw").wait_for()
     assert "Withdrawn." not in page.locator("main").inner_text()
+
+
+def test_keys_pressed_before_page_is_loaded_are_followed(visit, workbench):
+    page = visit(workbench, "/starts?tests=demo_01&suts=demo_yes_no")
+    page.keyboard.press("e")
+    page.get_by_role("button", name="Start").wait_for()
+    scripts = []
+    page.route("**/keys.js", lambda script: scripts.append(script))  # noqa: PLW0108  Playwright marks handlers
+    page.goto(page.url, wait_until="commit")
+    page.get_by_role("button", name="Withdraw").wait_for()
+    page.keyboard.type("x")
+    scripts[0].continue_()
+    page.get_by_text("Withdrawn.").wait_for()
 
 
 def test_a_run_that_cannot_start_says_why(visit, workbench):

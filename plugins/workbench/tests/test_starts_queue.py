@@ -74,6 +74,18 @@ class Desk:
         return it
 
 
+def test_job_cancelled_while_its_interpreter_starts_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    desk = Desk(tmp_path / "data")
+    job = desk.order(tests="demo_01", suts="demo_yes_no")
+    desk.queue.approve(job)
+    desk.wait(job, "running")
+    desk.queue.cancel(job)
+    assert desk.wait(job, "cancelled", "killed", "failed", "done") == "cancelled"
+
+
 def test_jobs_run_in_turn_after_a_yes_and_name_their_runs(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "data")
     first = desk.order(tests="demo_01", suts="demo_yes_no demo_constant", max_test_items="3")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from modelgauge.cli.main import cli
-from modelgauge.cli.program import INTERNAL
+from modelgauge.cli.program import INTERNAL, INTERRUPTED
 from modelgauge.files.lock import lock
 from modelgauge_workbench.register import JOB
 from modelgauge_workbench.starts.jobs import Job, now
@@ -40,9 +40,13 @@ def main(folder: str, *arguments: str) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code: int | str | None = INTERNAL
     try:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # what came meanwhile comes now
         code = cli.main(list(arguments), prog_name="modelgauge", standalone_mode=False)
     except SystemExit as ending:
         code = ending.code
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     finally:
         for name in (signal.SIGINT, signal.SIGTERM):  # what is left to write is a line
             signal.signal(name, signal.SIG_IGN)

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from modelgauge.engine.run_files.folder import RUNS
@@ -168,7 +169,7 @@ class Queue:
         except FileExistsError:
             return
         verb, what, data_dir = job.command(self._data_dir)
-        with job.log.open("ab") as log:
+        with job.log.open("ab") as log, _deferring_interrupts():
             self._children[job.id] = subprocess.Popen(  # noqa: S603  the file was checked
                 child_command(job, verb, what, "--data-dir", str(data_dir), *self._arguments, *_LOGGED),
                 stdin=subprocess.DEVNULL,
@@ -176,6 +177,19 @@ class Queue:
                 stderr=subprocess.STDOUT,
                 start_new_session=os.name != "nt",  # Ctrl-C of the server's terminal is not for it
             )
+
+
+@contextmanager
+def _deferring_interrupts() -> Iterator[None]:
+    """Let a process that is started here get SIGINT only when it asks for it (`child.py`), not while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def child_command(job: Job, *arguments: str) -> list[str]:

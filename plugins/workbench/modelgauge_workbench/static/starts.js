@@ -1,24 +1,27 @@
 // Keeps what changes up to date by asking for the page again, and gives a further field when the last one is filled.
 
-const PAUSE = 1000; // milliseconds
+const PAUSE = 200; // milliseconds; `data-live` has those after which a part of the page is asked for again
 
 async function refresh() {
   const shown = document.querySelector("[data-live]");
-  if (!shown) return;
+  if (shown) await renew(shown);
+  setTimeout(refresh, document.querySelector("[data-live]")?.dataset.live ?? PAUSE);
+}
+
+async function renew(shown) {
   let page = "";
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (answer.ok) page = await answer.text();
   } catch { /* the server is away: it is asked again */ }
   const next = page && new DOMParser().parseFromString(page, "text/html").getElementById(shown.id);
-  if (next && next.outerHTML !== shown.outerHTML) {
+  if (next && shown.isConnected && next.outerHTML !== shown.outerHTML) {
     const focused = document.activeElement?.id;
     const log = next.querySelector(".log");
     shown.replaceWith(document.adoptNode(next));
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     if (log) log.scrollTop = log.scrollHeight;
   }
-  setTimeout(refresh, PAUSE);
 }
 
 addEventListener("input", (event) => {
