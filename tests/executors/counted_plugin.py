@@ -166,7 +166,12 @@ _FREEZES = {"stop": _stop, "interpreter": _hold_interpreter, "deadlock": _deadlo
 
 
 class Heavy(Counted):
-    """The same in a plain method, which holds the interpreter."""
+    """The same in plain methods, which hold the interpreter."""
+
+    def open(self) -> None:
+        self._log("open", "")
+        if self.mood == "unopened":
+            raise OSError("there is no model here")
 
     def evaluate(self, request: str) -> str:
         self._log("begin", request)

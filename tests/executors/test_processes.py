@@ -158,6 +158,16 @@ def test_what_cannot_be_done_by_workers_is_refused_before_anything_is_asked(coun
     assert record.counts.items == 0
 
 
+def test_worker_opens_plainly_before_its_first_call_only(counting):
+    heavy = f"heavy?folder={counting.folder}"
+    assert counting.run(sut=heavy).counts.scored == counting.run(sut=heavy).counts.sut_calls.cached
+    opened = counting.calls("open")
+    assert len(opened) == len({process for process, _ in opened}) <= 2
+    record = counting.run(sut=f"{heavy}&mood=unopened")
+    assert "could not be opened: OSError: there is no model here" in record.failure.message
+    assert record.counts.scored == record.counts.failed == 0
+
+
 def test_secrets_are_handed_down_and_redacted_and_lines_are_shown_once(counting, capfd, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     secrets = SecretStore(env={"COUNTED_KEY": "a-secret-of-mine-42"})

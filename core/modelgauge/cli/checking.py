@@ -1,6 +1,7 @@
 """What a SUT can do, found out by a few questions, for `modelgauge run-sut --check`."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -162,7 +163,9 @@ def _models(asking: _Asking) -> Ability:
     """Which models its server lists."""
 
     async def listed() -> Sequence[str]:
-        await asking.sut.open()
+        opened = asking.sut.open()
+        if inspect.isawaitable(opened):
+            await opened
         try:
             return await asking.sut.list_models()
         finally:

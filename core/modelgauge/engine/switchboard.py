@@ -4,9 +4,11 @@ A run has one; so has a session of pytest, and a single judgement outside of a r
 """
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
+from functools import partial
 from itertools import islice
 from typing import Any, Self, cast
 
@@ -31,6 +33,7 @@ from modelgauge.engine.items.measurer import Measurer, reducer
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
 from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool, in_thread
+from modelgauge.engine.loop.together import once
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import (
@@ -268,6 +271,8 @@ class Switchboard:
     async def open(self, target: Target) -> RunStoppedError | None:
         """Open a target's object, unless it is open; the same task must close it.
 
+        A plain `def open` waits for the first call that is sent: it may load a model, which cached answers do not need.
+
         Returns:
             Why it cannot be opened; None if it could.
         """
@@ -275,9 +280,24 @@ class Switchboard:
         if id(owner) in self._opened:
             self._opened[id(owner)] = self._opened.pop(id(owner))  # the last that was used
             return None
+        if overrides(type(owner), "open") and not inspect.iscoroutinefunction(owner.open):
+            target.open_first = once(partial(self._open_late, owner))
+            return None
         if (failure := await self._failure_of_opening(owner)) is None:
             self._opened[id(owner)] = owner
         return failure
+
+    async def _open_late(self, owner: Owner) -> None:
+        """Open an object while the run goes on.
+
+        Raises:
+            RunStoppedError: it cannot be opened, or the run is stopping.
+        """
+        if self.services.stopped is not None:
+            raise self.services.stopped
+        if (failure := await self._failure_of_opening(owner)) is not None:
+            raise failure
+        self._opened[id(owner)] = owner
 
     async def close_idle(self, in_use: Collection[int], most: int) -> None:
         """Close objects in the order in which they were last used, until few are open; in the task that opened them.
@@ -298,7 +318,10 @@ class Switchboard:
         seconds = self.options.call_timeout
         opening = asyncio.get_running_loop().call_later(_LONG, log.warning, _OPENING, owner.uid, seconds)
         try:
-            await in_this_task(seconds, owner.open())
+            if inspect.iscoroutinefunction(owner.open):
+                await in_this_task(seconds, owner.open())
+            else:
+                await in_this_task(seconds, in_thread(owner.open, "open"))
         except NOT_OF_THE_ITEM:
             raise
         except Exception as error:  # noqa: BLE001  the author's; it stands in the records

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, ContinuationPrompt, TextPrompt
 from modelgauge.data.responses import SUTResponse
@@ -121,22 +121,36 @@ class CalledByEngine(Watched):
 
     Class attributes:
         max_concurrency: most calls at once; None leaves it to the engine.
+        has_deadline: False if calls compute in this process, and so may take as long as they need: `--timeout` and
+            `--call-timeout` do not apply to them.
     """
 
     max_concurrency: int | None = None
+    has_deadline: bool = True
 
     def classify_error(self, error: BaseException) -> ErrorClass:
         """Say whether an error of `evaluate` or `annotate` is worth another attempt; None leaves it to the engine."""
         del error
         return None
 
-    @interface_method
-    async def open(self) -> None:
-        """Make what a run needs (a session, a connection); called once a run, in its event loop."""
+    if TYPE_CHECKING:
+
+        def open(self) -> Any: ...  # an author's may be `async def` or a plain `def`
+
+    else:
+
+        @interface_method
+        async def open(self) -> None:
+            """Make what a run needs; called once a run.
+
+            An `async def` makes a session or a connection, in the run's event loop, before the first item. A plain
+            `def` loads a model, in a thread, before the first call that is sent: a run whose answers are all cached
+            loads none.
+            """
 
     @interface_method
     async def close(self) -> None:
-        """Release what `open` made; called once a run."""
+        """Release what `open` made; called once a run, if it was opened."""
 
 
 class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):

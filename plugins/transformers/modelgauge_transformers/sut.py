@@ -1,6 +1,5 @@
 """The SUT: prompts become requests of JSON, a loaded model (`model.py`) answers them in batches."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from time import monotonic
@@ -38,7 +37,7 @@ _MEANT = frozenset(SUTOptions.model_fields) - {"max_tokens", "response_schema"}
 
 
 class TransformersModel(PromptResponseSUT[Request, Response]):
-    """A local model of transformers. It is loaded when a run asks it, on a thread.
+    """A local model of transformers. It is loaded before the first prompt that the cache does not answer.
 
     Args:
         uid: the name in records.
@@ -56,6 +55,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
 
     capabilities = (ProducesPerTokenLogProbabilities,)
     batch_size = 64
+    has_deadline = False
     cache_identity = "transformers"
     # What counts is what the files hold, and devices differ by rounding only.
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
@@ -91,15 +91,15 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         _, *others = identity["made"]
         return {**identity, "made": ["transformers", *others]}
 
-    async def open(self) -> None:
-        """Load the model, on a thread.
+    def open(self) -> None:
+        """Load the model.
 
         Raises:
             PluginError: torch or transformers is not installed.
         """
         begun = monotonic()
         log.warning("Loading %s …", self._files.name)
-        self._model = await asyncio.to_thread(self._load)
+        self._model = self._load()
         model = self._model.forward.model
         log.warning(
             "Loaded %s: %.1f billion parameters as %s on %s, in %.0f s.",
@@ -141,7 +141,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
     def evaluate_batch(self, requests: Sequence[Request]) -> list[Response]:
         """Answer requests, in batches of like length."""
         if self._model is None:
-            raise PluginError(f"'{self.uid}' is not open.", fix="await sut.open() first.")
+            raise PluginError(f"'{self.uid}' is not open.", fix="Call sut.open() first.")
         return self._model.answer(requests)
 
     def translate_response(self, request: Request, response: Response) -> SUTResponse:

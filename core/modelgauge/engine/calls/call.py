@@ -5,6 +5,7 @@ All calls of SUTs, annotators and judges are made here, by `Target.call`.
 
 import inspect
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
@@ -69,9 +70,11 @@ class Target:
         policy: how its calls are made.
         is_cached: whether its answers are kept.
         splitting: whether several completions of a prompt take a call each.
+        open_first: opens the object before the first call that is sent; None if there is nothing to open then.
     """
 
     _keys: KeyMaker | None = None
+    open_first: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, owner: Owner, services: Services, judge_suts: JudgeSUTs | None = None) -> None:
         self.owner, self.services = owner, services
@@ -290,10 +293,18 @@ class Target:
         """A response that is not cached, in the form that the cache would give back."""
         return response if self.codec.comes_back(response) else self._text_to_store(response)[1]
 
-    def _check_sendable(self) -> None:
+    async def _get_ready(self) -> None:
+        """Open the object, if that waits for the first call that is sent.
+
+        Raises:
+            NotCachedError: no call is sent in this run.
+            RunStoppedError: the object cannot be opened.
+        """
         if self.services.options.only_cached and self.policy.is_sent:
             problem = f"The cache has no answer of '{self.owner.uid}' to this, and nothing is sent."
             raise NotCachedError(problem, fix="Leave only_cached out to ask for it.")
+        if self.open_first is not None:
+            await self.open_first()
 
     async def _pay(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
@@ -309,7 +320,7 @@ class Target:
             check: raises where the request is to be sent no more; it is called right before.
         """
         services, admission, policy = self.services, self.admission, self.policy
-        self._check_sendable()
+        await self._get_ready()
         queued = services.clock()
         attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
         while True:
@@ -372,11 +383,12 @@ class Target:
         options = self.services.options
         if left <= 0:
             raise call_timed_out(options.call_timeout)
+        seconds = min(options.attempt_timeout, left) if self.owner.has_deadline else math.inf
         try:
             if use is None:
-                return await self._send(request, min(options.attempt_timeout, left))
+                return await self._send(request, seconds)
             with use:
-                return await self._send(request, min(options.attempt_timeout, left))
+                return await self._send(request, seconds)
         except CallTimeoutError as error:
             if left >= options.attempt_timeout:
                 raise

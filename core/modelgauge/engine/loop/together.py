@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from modelgauge.engine.bookkeeping.failures import StageError
@@ -33,6 +33,19 @@ async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     if failures:
         raise min(failures, key=lambda failure: not isinstance(failure, RunStoppedError))
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+def once(work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Awaitable[None]]:
+    """Return a function that does work once, however many callers wait for it; each gets its error."""
+    begun: asyncio.Task[None] | None = None
+
+    async def done() -> None:
+        nonlocal begun
+        if begun is None:
+            begun = asyncio.create_task(work())
+        await asyncio.shield(begun)
+
+    return done
 
 
 async def end_task(task: asyncio.Task[Any]) -> None:
