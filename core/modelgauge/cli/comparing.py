@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
+    from modelgauge.comparison.pairing.baselines import BaselineSubject
     from modelgauge.comparison.result import Comparison
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
@@ -212,8 +213,9 @@ baseline_options = together(
     click.option(
         "--baseline",
         metavar="RUN",
-        help="Compare with this run afterwards: an id, a folder, a file of --output-file, or `latest`, the newest run "
-        "before this command. If it has several SUTs, the SUT that is measured again is the baseline.",
+        help="Compare with this run afterwards: an id, a folder, a file of --output-file, `latest`, the newest run "
+        "before this command, or `pinned`, the baseline that `modelgauge baselines` lists for the data set or test. If "
+        "it has several SUTs, the SUT that is measured again is the baseline.",
     ),
     gate_options,
     declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),
@@ -262,17 +264,34 @@ class BaselineCheck:
     def __init__(
         self, app: App, name: str, gates: Gates, options: Mapping[str, Any], *, for_github: bool = False
     ) -> None:
+        from modelgauge.comparison.pairing.baselines import PINNED
         from modelgauge.runs.naming import find_runs, lasting_name
 
+        self._is_pinned = name == PINNED  # for what, is known when the tests are
         # The run that is meant now: by the end, others are the latest.
-        folders = [] if is_file(Path(name)) else find_runs(app.settings.data_dir, name)
-        self._baseline = lasting_name(name, folders)
+        folders = [] if self._is_pinned or is_file(Path(name)) else find_runs(app.settings.data_dir, name)
+        self._baseline: str | list[str] = name if self._is_pinned else lasting_name(name, folders)
         self._runs = {folder.run_id for folder in folders}
         self._app, self._gates, self._options, self._for_github = app, gates, options, for_github
         self._comparison: Comparison | None = None
         self._compared: list[str] = []
         self._outcomes: Sequence[GateOutcome] = ()
         self._error: ModelGaugeError | None = None
+
+    def choose(self, subjects: Iterable[Sequence[BaselineSubject]]) -> None:
+        """Find the pinned baselines of runs, if these are the baseline.
+
+        Args:
+            subjects: of each run.
+
+        Raises:
+            RecordError: none is pinned, or one is not there any more.
+        """
+        from modelgauge.comparison.pairing.baselines import pinned_runs
+
+        if self._is_pinned:
+            self._baseline = pinned_runs(self._app.settings.data_dir, subjects)
+            self._runs = {*self._baseline}
 
     def check(self, planned: Iterable[tuple[str, str, str | None]]) -> None:
         """Check that runs can be compared with the baseline, before anything is asked for them.
@@ -301,8 +320,11 @@ class BaselineCheck:
             test: what measures them now; None for the test of each.
             resumes: whether they go on, so that none of them can be the baseline.
         """
+        from modelgauge.comparison.pairing.baselines import subjects_of
         from modelgauge.data.results import GIVEN
+        from modelgauge.runs.recorded_run import recorded_run
 
+        self.choose(subjects_of(recorded_run(folder)) for folder in folders)
         own = self._runs.intersection(folder.run_id for folder in folders) if resumes else None
         if own:
             raise RecordError(
@@ -342,7 +364,8 @@ class BaselineCheck:
             if self._for_github:
                 show_for_github(self._app, self._comparison, self._outcomes)
             else:
-                runs = shlex.join(["modelgauge", "report", self._baseline, *self._compared])
+                baseline = [self._baseline] if isinstance(self._baseline, str) else self._baseline
+                runs = shlex.join(["modelgauge", "report", *baseline, *self._compared])
                 show_comparison(self._app, self._comparison, next_command=f"{runs} --open")
         show_failed_gates(self._app, self._outcomes)
         if self._error is not None:

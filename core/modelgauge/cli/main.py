@@ -36,6 +36,10 @@ COMMANDS = {
         },
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),
+            "baselines": (
+                "baselines:baselines",
+                "List, pin and unpin the baselines of data sets, tests and tags.",
+            ),
             "plan": ("compare:plan", "Plan a comparison: how many items it needs, what it can find."),
             "sample": ("compare:sample", "Draw judged answers at random, for people to label."),
             "calibrate-judge": (

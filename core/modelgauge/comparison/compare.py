@@ -37,7 +37,8 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
 
     Each is a run (its id or the beginning of it, its folder, a file of `--output-file`, a `TestRecord`), all runs of
     one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it. `latest`
-    counts only runs that can be compared with each other, or with the run that is named otherwise.
+    counts only runs that can be compared with each other, or with the run that is named otherwise. As the baseline,
+    `pinned` is the run that `modelgauge baselines` lists for a tag, the data set or the test of each candidate.
     Differences are the candidate's value minus the baseline's.
 
     Args:
@@ -55,7 +56,8 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
     if not candidates and chosen.baseline_sut is None:
         raise InvalidOptionError(
             "There is nothing to compare the baseline with.",
-            fix="Give two runs or more: modelgauge compare latest~1 latest; or say with which SUT of one invocation "
+            fix="Give two runs or more: modelgauge compare latest~1 latest; or `pinned` and a run, which is compared "
+            "with its pinned baseline: modelgauge compare pinned latest; or say with which SUT of one invocation "
             "the others are compared: modelgauge compare latest --baseline-sut UID.",
         )
     return compare_pairs(paired_runs(baseline, candidates, chosen), chosen)

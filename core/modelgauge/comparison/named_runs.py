@@ -15,8 +15,8 @@ from modelgauge.wording.did_you_mean import did_you_mean
 Given = str | Path | TestRecord
 """The name of a run: an id or the beginning of one, `latest`, a folder, a file; or its record."""
 
-GivenRuns = Given | Sequence[TestRecord]
-"""The name of one or more runs, or a list of records."""
+GivenRuns = Given | Sequence[Given]
+"""The name of one or more runs, or a list of names and records."""
 
 _GIVEN = Values(
     "the id or the folder of a run, a record, or a list of these",

@@ -27,7 +27,7 @@ def measured(data_dir, label, wrong=(), rows=12, **options):
         return LONG + ("no" if text in wrong else f"yes {text}") + "."
 
     goldens = [Golden(input=f"q{at}", expected_output=f"{LONG}yes q{at}.") for at in range(rows)]
-    test = DatasetTest("questions", EvaluationDataset(goldens), [ExactMatchMetric()])
+    test = DatasetTest("questions", EvaluationDataset(goldens, name="questions"), [ExactMatchMetric()])
     sut = FunctionSUT(label, answer, version=len(wrong))
     return run_test(test, sut, data_dir=data_dir, hyperparameters={"prompt": len(wrong)}, **options).run_id
 
@@ -77,7 +77,52 @@ def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, c
     page.get_by_role("link", name="as baseline").click()
     page.wait_for_url("**baseline=*")
     page.wait_for_selector("html[data-ready]")
-    assert "is worse than" in page.locator(".verdict").first.inner_text()
+    assert page.locator(".verdict").first.inner_text() == "8 passed before and fail now; none the other way."
+    assert "is worse than" in page.locator(".verdict + p").first.inner_text()
+
+
+def test_pinned_baseline_is_what_pages_compare_with(visit, serve, tmp_path, check_looks):
+    first = measured(tmp_path, "app", ["q1"])
+    second, third = measured(tmp_path, "app", ["q2"]), measured(tmp_path, "app", ["q1", "q2", "q3"])
+    workbench = serve(tmp_path)
+    workbench.until_runs(3)
+    page = visit(workbench, f"/runs/{first}", width=390)
+    assert page.get_by_label("of what").inner_text().split("\n") == [
+        "of the data set 'questions'",
+        "of the test 'questions'",
+    ]
+    page.keyboard.press("b")
+    page.get_by_text("baseline of the data set 'questions'").wait_for()
+    check_looks(page)
+    page.goto(f"{workbench.address}/datasets/questions")  # nobody saved it: its runs are known all the same
+    page.get_by_role("link", name="Compare the latest run with it").click()
+    page.wait_for_url(f"**/compare?runs={first}&runs={third}&baseline={first}")
+    assert page.locator(".verdict").first.inner_text() == "2 passed before and fail now; none the other way."
+    page.goto(f"{workbench.address}/runs/{third}")
+    page.keyboard.press("c")
+    page.wait_for_url(f"**/compare?runs={first}&runs={third}&*")
+    page.goto(f"{workbench.address}/compare?runs={second}&runs={first}&runs={third}")
+    assert page.locator(".bar span").first.inner_text().startswith("baseline app")
+    workbench.post(f"/runs/{third}/notes", tags="live")
+    status, _, text = workbench.post(f"/runs/{second}/baseline", subject="tag:live")
+    assert (status, "is not of" in text) == (303, False)
+    page.goto(f"{workbench.address}/runs?tag=live")
+    assert "Baseline of the tag 'live'" in page.locator("main").inner_text()
+    page.goto(f"{workbench.address}/runs/{third}")
+    page.keyboard.press("c")  # what people chose for it comes before its data set
+    page.wait_for_url(f"**/compare?runs={second}&runs={third}&*")
+    workbench.post(f"/runs/{second}/delete")
+    page.goto(f"{workbench.address}/runs/{third}")
+    page.keyboard.press("c")
+    page.get_by_text(f"The baseline of the tag 'live', run {second}, is in the trash.").wait_for()
+    page.get_by_text("Move it back on the page Trash, or pin another run on its page.").wait_for()
+    page.goto(f"{workbench.address}/runs?tag=live")
+    assert "is in the trash" in page.locator("main").inner_text()
+    page.goto(f"{workbench.address}/runs/{first}")
+    page.get_by_role("button", name="unpin").click()
+    assert page.locator(".bar b").count() == 0
+    assert "is not of the data set" in workbench.post(f"/runs/{first}/baseline", subject="dataset:x")[2]
+    assert "dataset:NAME" in workbench.post(f"/runs/{first}/baseline", subject="<b>")[2]
 
 
 def test_keys_of_the_items_come_first_and_are_listed(visit, workbench, runs):

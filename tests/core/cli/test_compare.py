@@ -317,6 +317,31 @@ def test_a_wrong_baseline_is_refused_before_anything_is_asked(ran, here):
     assert not (here / "run_data" / "runs").exists()
 
 
+def test_pinned_baseline_is_compared_with_until_it_is_unpinned(ran, run):
+    ended = ran("good", "--baseline", "pinned")
+    assert ended.code == 2
+    assert "No baseline is pinned for the test 'sums'.\nPin a run: modelgauge baselines pin RUN" in ended.err
+    assert ran("good").code == ran("similar").code == 0
+    pinned = run("baselines", "pin", "latest~1", "--for", "test:sums", "--for", "tag:live")
+    assert "is the baseline of the test 'sums'.\n" in pinned.out
+    ended = ran("bad", "--baseline", "pinned", *JUDGED, "--fail-if-worse")
+    assert ended.code == 1
+    assert "bad is worse than good" in ended.out
+    (report,) = re.findall(r"modelgauge report (\S+) \S+ --open", ended.out)
+    assert run("compare", "pinned", "latest", *JUDGED).out.startswith("Is bad better than good on sums?")
+    listed = run("baselines", "--json").json["baselines"]
+    assert {(row["subject"], row["run_id"]) for row in listed} == {
+        ("test:sums", report),
+        ("tag:live", report),
+    }
+    run("runs", "delete", report, "--yes")
+    ended = ran("good", "--baseline", "pinned")
+    assert (ended.code, "is in the trash" in ended.err) == (2, True)
+    assert "is in the trash" in run("baselines").out.replace("\n", " ")
+    assert run("baselines", "unpin", "test:sums").code == 0
+    assert "No baseline is pinned" in run("compare", "pinned", "latest").err
+
+
 @pytest.mark.parametrize(
     "gate",
     [

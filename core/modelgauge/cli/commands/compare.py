@@ -82,10 +82,10 @@ def compare(
     """Compare candidates with a baseline, item by item: who is better, by how much, and how sure that is.
 
     BASELINE and CANDIDATE are runs: an id or the beginning of an id, a folder, an invocation's id for all its runs,
-    `latest` or `latest~1`, or a file of --output-file. `latest` counts only runs that can be compared with each other,
-    or with the run that is named otherwise. Items of the same test are paired. Differences are candidate minus
-    baseline. A difference that is not significant is never called equality. With --baseline-sut and no CANDIDATE, the
-    other SUTs of the invocation are the candidates.
+    `latest` or `latest~1`, or a file of --output-file. `latest` counts only runs that can be compared with each
+    other, or with the run that is named otherwise. `pinned` as BASELINE is a run of `modelgauge baselines`. Items of
+    the same test are paired. Differences are candidate minus baseline. A difference that is not significant is never
+    called equality. With --baseline-sut and no CANDIDATE, the SUTs of the invocation are the candidates.
 
     The exit code is 1 if a gate fails: --fail-if-worse, --require-not-worse, --fail-if or --max-failed. A gate passes
     only if it would pass whatever the failed items would have scored.
@@ -93,7 +93,7 @@ def compare(
     \b
     Examples:
       modelgauge compare latest~1 latest
-      modelgauge compare 20260131-120000-a1b2c3 latest --flips 3
+      modelgauge compare pinned latest --flips 3
       modelgauge compare latest --baseline-sut openai/gpt-4o-mini
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
@@ -107,7 +107,7 @@ def compare(
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
     file, page = _output(app, junit, "--junit"), _output(app, html, "--html")
-    ids = _ids_of_latest([baseline, *candidates], options)
+    ids = _ids_of_latest(baseline, candidates, options)
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
@@ -148,12 +148,14 @@ def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapp
     return shlex.join(["modelgauge", *(ids.get(arg, arg) for arg in app.args), "--flips", "3"])
 
 
-def _ids_of_latest(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
+def _ids_of_latest(baseline: str, candidates: Sequence[str], given: Mapping[str, Any]) -> dict[str, str]:
     """The ids of what `latest` and the like mean now, by these names: soon they mean other runs."""
     from modelgauge.comparison.options import CompareOptions
+    from modelgauge.comparison.pairing.baselines import resolve_baseline
     from modelgauge.comparison.pairing.latest import ids_of_latest
 
-    return ids_of_latest(names, CompareOptions.of(**options))
+    options = CompareOptions.of(**given)
+    return ids_of_latest([resolve_baseline(baseline, candidates, options), *candidates], options)
 
 
 # --- plan --------------------------------------------------------------------------------------------

@@ -206,10 +206,13 @@ def _checked_works(
     Raises:
         UsageError: a name, a secret, data, a combination, a threshold or the baseline is wrong; raised before any call.
     """
+    from modelgauge.comparison.pairing.baselines import subjects_of_test
+
     resolver = runner.resolver()
     works = resolver.works(*pairs)
     check_before(given["thresholds"], works, runner.options.reduction)
     if baseline is not None:
+        baseline.choose(subjects_of_test(work.test.uid, work.test.dataset) for work in works)
         baseline.check([(work.test.uid, work.respondent.uid, work.respondent.label) for work in works])
     return works, resolver
 

@@ -3,11 +3,12 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.pairing.baselines import resolve_baseline
 from modelgauge.comparison.pairing.comparability import test_name
 from modelgauge.comparison.pairing.latest import ids_of_latest
 from modelgauge.comparison.result import System
@@ -58,8 +59,11 @@ def measured_systems(
         RecordError: a name means no run, or a run that cannot be read; the baseline is several SUTs; a system has two
             runs of one test; or a run is given twice.
     """
-    latest = ids_of_latest([baseline, *candidates], options)
-    found = _systems(baseline, options, latest)
+    meant = resolve_baseline(baseline, candidates, options)
+    latest = ids_of_latest([meant, *candidates], options)
+    found = _systems(meant, options, latest)
+    if meant != baseline:
+        found = [replace(system, given=str(baseline)) for system in found]
     first = _baseline(found, options.baseline_sut)
     others = [] if candidates else [system for system in found if system is not first]
     for given in candidates:
@@ -76,7 +80,7 @@ def measured_systems(
 
 
 def baseline_sut_for(
-    planned: Sequence[tuple[str, str, str | None]], baseline: str, options: CompareOptions
+    planned: Sequence[tuple[str, str, str | None]], baseline: GivenRuns, options: CompareOptions
 ) -> str | None:
     """Check that runs can be compared with a baseline, before they are made, by the names of tests and SUTs.
 
@@ -92,6 +96,7 @@ def baseline_sut_for(
         RecordError: the baseline cannot be read, has several SUTs, or has none of the tests.
     """
     found = _systems(baseline, options)
+    given = found[0].given
     uids, labels = {uid for _, uid, _ in planned}, {label or uid for _, uid, label in planned}
     same = [system for system in found if system.record.sut_uid in uids] or [
         system for system in found if _name(system) in labels
@@ -99,7 +104,7 @@ def baseline_sut_for(
     if len(found) > 1 and len(same) != 1:
         which = same or found
         raise RecordError(
-            f"The baseline '{baseline}' has runs of {len(found)} SUTs, "
+            f"The baseline '{given}' has runs of {len(found)} SUTs, "
             f"{len(same) or 'none'} of which this command measures: {', '.join(map(_name, found))}.",
             fix=f"Name the run of one of them: --baseline {next(iter(which[0].runs.values())).record.run_id}.",
         )
@@ -112,7 +117,7 @@ def baseline_sut_for(
         )
         if tests.isdisjoint(system.runs) and not may_pair:
             raise RecordError(
-                f"The baseline '{baseline}' has no run of {' or '.join(sorted(tests))}: it was measured by "
+                f"The baseline '{given}' has no run of {' or '.join(sorted(tests))}: it was measured by "
                 f"{items_of(system.runs)}.",
                 fix="Name a run of the same test; two runs of different tests are compared with --allow test.",
             )

@@ -6,12 +6,15 @@ The tables are in `tables.py`.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from modelgauge.comparison.difference import MarginTest, MeasurementComparison
 from modelgauge.comparison.families import Family
-from modelgauge.comparison.result import Comparison
+from modelgauge.comparison.result import Comparison, System
 from modelgauge.comparison.units import unit_of
 from modelgauge.comparison.verdicts import found_difference
 from modelgauge.data.results import GIVEN
+from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import Block, Fact, FactList, Heading, RoomyTable, Sentences
 from modelgauge.reports.comparisons.tables import difference_tables, leaderboard_blocks, matrix_table
 from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json
@@ -63,8 +66,12 @@ def question(comparison: Comparison) -> str:
 
 
 def answers(comparison: Comparison) -> Iterator[str]:
-    """Answer on average over tests; then by each comparison where these are few, else count the verdicts."""
+    """Answer for test cases that pass or fail, on average over tests, then by each comparison.
+
+    Of many comparisons the verdicts are counted.
+    """
     rows = comparison.comparisons
+    yield from _changed_cases(comparison)
     several = len({mean.measurement for mean in comparison.macro}) > 1
     for mean in comparison.macro:
         yield f"{mean.measurement}: {mean.verdict_text}" if several else mean.verdict_text
@@ -77,6 +84,38 @@ def answers(comparison: Comparison) -> Iterator[str]:
         verdicts = Counter(row.verdict for row in rows if row.candidate == system.label)
         counts = [f"{word} in {verdicts[name]:,}" for name, word in VERDICTS.items() if verdicts[name]]
         yield f"{system.label}: {', '.join(counts)} of {counted(verdicts.total(), 'comparison')}."
+
+
+def _changed_cases(comparison: Comparison) -> Iterator[str]:
+    """Count the test cases that pass in one run and fail in the other."""
+    systems = {system.label: system for system in comparison.candidates}
+    pairs = [
+        (row, pair)
+        for row, pair in zip(comparison.comparisons, comparison.paired, strict=False)
+        if row.measurement == PASSED
+    ]
+    for row, pair in pairs[:_DETAILED]:
+        before, after = pair.before.values[PASSED], pair.after.values[PASSED]
+        judged = ~(np.isnan(before) | np.isnan(after))
+        passed, passes = before[judged] >= 1, after[judged] >= 1  # in all repeats
+        counts = int((passed & ~passes).sum()), int((~passed & passes).sum()), int((passed & passes).sum())
+        about = ", ".join(distinct_names(row, [row for row, _ in pairs], "test", "candidate"))
+        yield (f"{about}: " if about else "") + _changes(counts, comparison.baseline, systems[row.candidate])
+
+
+def _changes(counts: tuple[int, int, int], baseline: System, candidate: System) -> str:
+    """Say how many cases pass with the baseline alone and with the candidate alone."""
+    broken, fixed, both = counts
+    if not broken and not fixed:
+        return f"No test case passes in one run and fails in the other; {both:,} pass in both."
+    first, other = (broken, fixed) if broken else (fixed, broken)
+    passes, fails = ("passes", "fails") if first == 1 else ("pass", "fail")
+    was, then, now = ("passed", passes, fails) if broken else ("failed", fails, passes)
+    if baseline.sut_uid == candidate.sut_uid:
+        change = f"{was} before and {now} now"
+    else:
+        change = f"{then} with {baseline.label} and {now} with {candidate.label}"
+    return f"{first:,} {change}; {f'{other:,}' if other else 'none'} the other way."
 
 
 def distinct_names(

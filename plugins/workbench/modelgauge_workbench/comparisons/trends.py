@@ -23,6 +23,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.wording.figures import between, figure
 from modelgauge.wording.phrases import counted
+from modelgauge_workbench.comparisons.baselines import shown_baseline
 from modelgauge_workbench.index.queries import options
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
@@ -76,6 +77,7 @@ def show_trends(request: Request) -> Response:
         tests=tests,
         result=result,
         results=names,
+        baseline=shown_baseline(workbench, "test", test),
         lines=_views({sut: points for sut, points in lines.items() if points}),
     )
 

@@ -14,6 +14,7 @@ from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.item_texts import as_text
+from modelgauge_workbench.comparisons.baselines import shown_baseline
 from modelgauge_workbench.datasets.cases import runs_of_versions, show_cases
 from modelgauge_workbench.datasets.importing import import_json
 from modelgauge_workbench.datasets.table import (
@@ -67,6 +68,7 @@ def _show_table(request: Request) -> Response:
         address=_address(alias),
         version=latest,
         runs=runs.get(latest.number, []) if latest else [],
+        baseline=shown_baseline(workbench_of(request), "dataset", alias),
         kind=request.query_params.get("kind", ""),
         types=FILE_TYPES,
     )
@@ -85,6 +87,7 @@ def _show_versions(request: Request) -> Response:
         address=_address(alias),
         versions=there[::-1],
         runs=runs_of_versions(workbench_of(request), alias, there),
+        baseline=shown_baseline(workbench_of(request), "dataset", alias),
     )
 
 

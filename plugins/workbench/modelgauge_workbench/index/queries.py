@@ -121,6 +121,19 @@ def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
     return found
 
 
+def run_in(db: sqlite3.Connection, folder: int, name: str) -> sqlite3.Row | None:
+    """Return a run by the place of its data folder and its id; None if there is none.
+
+    Args:
+        db: reads the index.
+        folder: the place of the data folder.
+        name: the id of the run.
+    """
+    query = "SELECT * FROM runs WHERE folder = ? AND name = ?"
+    found: sqlite3.Row | None = db.execute(query, (folder, name)).fetchone()
+    return found
+
+
 def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
     """Return the last finished run of the same subject before a run; None if there is none.
 
@@ -146,6 +159,29 @@ def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
             return other
         sharing = sharing or (other if files & own else None)
     return sharing
+
+
+_LATEST_OF = {
+    "tag": "number IN (SELECT run FROM tags WHERE tag = :name)",
+    "dataset": (
+        "instr(datasets, :name) AND EXISTS (SELECT 1 FROM json_each(datasets) "
+        "WHERE json_extract(value, '$.name') = :name)"
+    ),
+    "test": "CASE WHEN subject LIKE 'cases of %' THEN subject LIKE '%' || :name ELSE test = :name END",
+}
+
+
+def latest_of(db: sqlite3.Connection, kind: str, name: str) -> sqlite3.Row | None:
+    """Return the latest finished run of a data set, a test or a tag; None if there is none.
+
+    Args:
+        db: reads the index.
+        kind: "dataset", "test" or "tag".
+        name: of it.
+    """
+    query = f"SELECT * FROM runs WHERE {_LATEST_OF[kind]} AND state = 'finished' ORDER BY number DESC LIMIT 1"
+    found: sqlite3.Row | None = db.execute(query, {"name": name}).fetchone()
+    return found
 
 
 def _files_of(db: sqlite3.Connection, run: int) -> set[str]:

@@ -19,9 +19,9 @@ from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
 from modelgauge.reports.pages.item_rows import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
+from modelgauge.runs.notes import NOTES, Notes
 from modelgauge.runs.recorded_run import state_of
 from modelgauge_workbench.index.queries import OF_CASES
-from modelgauge_workbench.runs.notes import NOTES, Notes
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
 _ABOUT = {"run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_label", "dataset"}

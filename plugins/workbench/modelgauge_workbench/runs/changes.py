@@ -7,11 +7,12 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject
 from modelgauge.reports import write_page
+from modelgauge.runs.notes import LONGEST_NOTE, Notes, tags_of
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.trash import move_to_trash, restore_from_trash
 from modelgauge_workbench.index.scan import folder_of, scan_run
-from modelgauge_workbench.runs.notes import LONGEST_NOTE, Notes, tags_of
 from modelgauge_workbench.runs.run import run_row
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
@@ -50,6 +51,18 @@ def _written(request: Request, change: Callable[[Notes], Notes]) -> Response:
         return RedirectResponse(f"/runs/{quote(row['key'], safe='')}", 303)
     asked = dict(parse_qsl(str(listed))) | {"noted": row["key"]}
     return RedirectResponse(f"/runs?{urlencode(asked)}", 303)
+
+
+def pin_baseline(request: Request) -> Response:
+    """Pin a run as the baseline of what a form names, or unpin it."""
+    workbench, row, form = workbench_of(request), run_row(request), form_of(request)
+    baselines = Baselines(workbench.data_dirs[row["folder"]])
+    subject = BaselineSubject.parse(str(form.get("unpin") or form.get("subject", "")))
+    if form.get("unpin"):
+        baselines.unpin(subject)
+    else:
+        baselines.pin({subject: row["name"]})
+    return RedirectResponse(f"/runs/{quote(row['key'], safe='')}", 303)
 
 
 def delete_run(request: Request) -> Response:

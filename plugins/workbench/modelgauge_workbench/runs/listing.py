@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,11 +15,12 @@ from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.files.regular import is_folder
 from modelgauge.runs.trash import TRASH
 from modelgauge.wording.figures import dollars, duration
+from modelgauge_workbench.comparisons.baselines import shown_baseline
 from modelgauge_workbench.index.item_queries import search_items
 from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of, run_of
 from modelgauge_workbench.index.rows import RECORDED, run_columns
 from modelgauge_workbench.rendering import page
-from modelgauge_workbench.workbench import workbench_of
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
 
 def list_runs(request: Request) -> Response:
@@ -47,6 +48,9 @@ def list_runs(request: Request) -> Response:
         choices=choices,
         sorts=SORTS,
         known=known,
+        baseline=next(
+            (shown for kind in ("tag", "test") if (shown := _baseline(workbench, asked, kind))), None
+        ),
         data_dirs=workbench.data_dirs,
         has_demo=workbench.shelf.has_demo(),
         page_address=page_address,
@@ -55,6 +59,11 @@ def list_runs(request: Request) -> Response:
         deleted=deleted,
         deleted_of=deleted_of,
     )
+
+
+def _baseline(workbench: Workbench, asked: Mapping[str, str], kind: str) -> dict[str, Any] | None:
+    """Return the baseline of the tag or the test that the list is filtered by."""
+    return shown_baseline(workbench, kind, asked[kind]) if kind in asked else None
 
 
 def search(request: Request) -> Response:

@@ -2,12 +2,19 @@
 
 from starlette.routing import Route
 
-from modelgauge_workbench.runs.changes import change_notes, delete_run, restore_run, share_run, undo_notes
+from modelgauge_workbench.runs.changes import (
+    change_notes,
+    delete_run,
+    pin_baseline,
+    restore_run,
+    share_run,
+    undo_notes,
+)
 from modelgauge_workbench.runs.item import show_item
 from modelgauge_workbench.runs.listing import list_runs, search, show_trash
 from modelgauge_workbench.runs.run import show_run, stream_run
 
-_CHANGES = {"notes": change_notes, "undo": undo_notes, "delete": delete_run}
+_CHANGES = {"notes": change_notes, "undo": undo_notes, "delete": delete_run, "baseline": pin_baseline}
 
 routes = [
     Route("/runs", list_runs),

@@ -21,7 +21,9 @@ from modelgauge.reports.pages.item_columns import (
     shown_columns,
     title_of_failure,
 )
+from modelgauge.runs.notes import Notes
 from modelgauge.wording.figures import figure
+from modelgauge_workbench.comparisons.baselines import baseline_choices
 from modelgauge_workbench.index.item_queries import (
     FAILED_FIRST,
     IN_ORDER,
@@ -36,7 +38,6 @@ from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page, rendered
 from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.runs.live import Looks, progress_of
-from modelgauge_workbench.runs.notes import Notes
 from modelgauge_workbench.runs.summary import Summary, summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
 
@@ -81,6 +82,7 @@ def show_run(request: Request) -> Response:
     return page(
         request,
         "runs/run.html.j2",
+        baselines=[] if going_on else baseline_choices(workbench, row),
         has_earlier=before is not None,
         title=summary.title,
         run=shown_run(row),
