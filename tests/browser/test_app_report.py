@@ -70,6 +70,26 @@ def test_numbers_of_the_bar_lead_to_their_items(address, visit, link, count):
     assert len(_rows(page)) == count
 
 
+def test_items_follow_the_verdict_and_links_bring_them_into_sight(address, visit):
+    page = visit(address, width=390)
+    verdict, items = page.locator(".verdict"), page.locator(".items")
+    details = page.locator(".facts").first
+    tops = [each.bounding_box()["y"] for each in (verdict, items, details)]
+    assert tops == sorted(tops)
+    page.get_by_text("Scores").click()
+    details.scroll_into_view_if_needed()
+    page.get_by_text("How it was run").scroll_into_view_if_needed()
+    assert not _is_in_sight(page, ".controls")
+    page.evaluate("location.hash = 'run=0&passed=no'")
+    page.locator("output:text-is('4 of 12')").wait_for()
+    assert _is_in_sight(page, ".controls")
+
+
+def _is_in_sight(page, query):
+    box = page.locator(query).bounding_box()
+    return -1 <= box["y"] <= page.viewport_size["height"] / 2
+
+
 def test_metric_that_failed_most_leads_to_its_items_and_opens_its_filter(address, visit):
     page = visit(address)
     assert page.locator("select[name='faithfulness.passed']").is_hidden()

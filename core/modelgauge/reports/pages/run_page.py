@@ -17,7 +17,7 @@ from modelgauge.reports.comparisons.report import question
 from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.comparison_view import compared_items, comparison_page, runs_beside
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_view import overview_table, run_document, title_of
+from modelgauge.reports.pages.run_view import first_screen, overview_table, run_details, title_of
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
@@ -153,14 +153,14 @@ def main_part(
             keep(f"run-{number}-part-{place}", part)
         for name, content in table.blocks():
             keep(f"run-{number}-{name}", content)
-        document = run_document(
-            run, table, sut=suts[number], items=f"#run={number}&{{}}", without_texts=without_texts
-        )
+        items = f"#run={number}&{{}}"
+        first = first_screen(run, table, sut=suts[number], items=items, without_texts=without_texts)
         pages.append(
             {
                 "number": number,
                 "title": title_of(run.record, suts[number]),
-                "document": [*document, *_left_out(run, table)],
+                "first": [*first, *_left_out(run, table)],
+                "details": [*run_details(run, table, items=items, without_texts=without_texts)],
                 "command": f"{run.command('show')} --items",
             }
         )

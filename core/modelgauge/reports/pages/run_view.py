@@ -64,7 +64,7 @@ def run_document(
     items: str = "#run=0&{}",
     without_texts: bool = False,
 ) -> Iterator[Block]:
-    """Return what a page shows of a run above its items.
+    """Return what a page shows of a run: the first screen, and the details that a page shows below the items.
 
     Args:
         run: its record.
@@ -75,31 +75,54 @@ def run_document(
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
     run = named_run(run) if isinstance(run, TestRecord) else run
-    record, about = run.record, [*facts(run, errors=())]
+    yield from first_screen(run, table, sut=sut, items=items, without_texts=without_texts)
+    yield from run_details(run, table, items=items, without_texts=without_texts)
+
+
+def first_screen(
+    run: RecordedRun, table: ItemTable, *, sut: str = "", items: str, without_texts: bool = False
+) -> Iterator[Block]:
+    """Return what a page shows of a run above its items; for the arguments see `run_document`."""
+    record = run.record
     when = record.run_timestamp.replace("T", " ")[:16]
     yield Heading(
         title_of(record, sut), beside=f"{when} · {record.identifier}" if record.identifier else when
     )
-    verdicts = None if run.going_on or is_prefix(record) or not record.thresholds else verdicts_on(table)
+    verdicts = _verdicts(run, table)
     if verdicts is None:
         yield _verdict(run)
     else:
         yield _verdict_on_items(record, verdicts)
         yield from verdict_blocks(items, table, verdicts)
-    troubles = [*(fact for fact in about if fact.label in _TROUBLES), *_next(run)]
+    troubles = [*(fact for fact in facts(run, errors=()) if fact.label in _TROUBLES), *_next(run)]
     if troubles and not without_texts:
         yield Troubles("What failed", troubles)
     if failures := [*_failures(items, table)]:
         yield Troubles("Kinds of failures", failures)
-    if record.result:
-        yield from _results(items, run, table, is_folded=verdicts is not None)
+    if record.result and verdicts is None:
+        yield _results_table(items, run, table)
+
+
+def run_details(
+    run: RecordedRun, table: ItemTable, *, items: str, without_texts: bool = False
+) -> Iterator[Block]:
+    """Return what a page shows of a run below its items; for the arguments see `run_document`."""
+    about = [*facts(run, errors=())]
+    if run.record.result and _verdicts(run, table) is not None:
+        yield _scores(items, run, table)
     if latency := latency_in_words(table):
         about.append(Fact("latency", latency))
     beside = [fact for fact in about if fact.label not in (*_TROUBLES, "note")]
-    yield FactList([*beside, Fact("run", record.run_id)])
+    yield FactList([*beside, Fact("run", run.record.run_id)])
     if notes := [fact.text for fact in about if fact.label == "note"]:
         yield Sentences(notes, look="dim")
     yield from parts_of(items, run, table, without_texts=without_texts)
+
+
+def _verdicts(run: RecordedRun, table: ItemTable) -> ItemVerdicts | None:
+    """Return the verdicts on the items of a whole run with thresholds; None for any other run."""
+    is_whole = not (run.going_on or is_prefix(run.record))
+    return verdicts_on(table) if is_whole and run.record.thresholds else None
 
 
 def title_of(record: TestRecord, sut: str = "") -> str:
@@ -248,19 +271,16 @@ def _address_of_group(items: str, group: str, table: ItemTable) -> str:
     return address(items, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
 
 
-def _results(items: str, run: RecordedRun, table: ItemTable, *, is_folded: bool) -> Iterator[Block]:
-    """Yield the table of results; below the verdicts on the items, as a part that opens."""
-    results = _results_table(items, run, table)
-    if not is_folded:
-        yield results
-        return
+def _scores(items: str, run: RecordedRun, table: ItemTable) -> Section:
+    """Return the table of results as a part that opens: the verdicts on the items come first."""
     record = run.record
     means = [
         f"{name} {_value(value)}"
         for name, value in record.result.items()
         if name in record.thresholds and isinstance(value, Estimate)
     ]
-    yield Section("Scores", ", ".join(means) or "results with their intervals", [results])
+    summary = ", ".join(means) or "results with their intervals"
+    return Section("Scores", summary, [_results_table(items, run, table)])
 
 
 def _results_table(items: str, run: RecordedRun, table: ItemTable) -> TableBlock:

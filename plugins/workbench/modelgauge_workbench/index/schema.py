@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 7
+VERSION = 8
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);

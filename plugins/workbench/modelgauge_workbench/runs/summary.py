@@ -16,7 +16,7 @@ from modelgauge.documents.html import as_html
 from modelgauge.reports.pages.classes import ANSWERED
 from modelgauge.reports.pages.item_columns import ItemColumn, title_of_failure
 from modelgauge.reports.pages.item_data import MOST_ITEMS, ItemTable
-from modelgauge.reports.pages.run_view import run_document, title_of
+from modelgauge.reports.pages.run_view import first_screen, run_details, title_of
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.item_queries import FAILED_FIRST, IN_ORDER, wanted_items
 from modelgauge_workbench.index.queries import Wanted
@@ -35,6 +35,7 @@ class Summary:
     Args:
         html: of what is above the items.
         title: of the run.
+        details: the HTML of what is below the items.
         common: what all questions begin with.
         measured: the names of its measurements.
         columns: those that people may choose.
@@ -48,6 +49,7 @@ class Summary:
 
     html: str
     title: str
+    details: str = ""
     common: str = ""
     measured: list[str] = field(default_factory=list)
     columns: list[ItemColumn] = field(default_factory=list)
@@ -104,13 +106,14 @@ def _made(workbench: Workbench, row: sqlite3.Row) -> Summary:
     """Make it, and keep it in the index."""
     run, table = recorded_run(folder_of(workbench.index, row)), ItemTable(redact=workbench.redact)
     deque(table.taken(run), maxlen=0)
-    document = [*run_document(run, table, items=_ITEMS)]
+    first = [*first_screen(run, table, items=_ITEMS)]
     if run.record.counts.finished > table.number:
         note = f"The charts and the kinds of failures are those of the first {MOST_ITEMS:,} items."
-        document.append(Sentences([note], look="dim"))
+        first.append(Sentences([note], look="dim"))
     summary = Summary(
-        as_html(document, workbench.redact),
+        as_html(first, workbench.redact),
         title_of(run.record),
+        details=as_html(run_details(run, table, items=_ITEMS), workbench.redact),
         common=table.common.strip(),
         measured=[*table.measured],
         columns=table.columns,

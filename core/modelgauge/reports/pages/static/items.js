@@ -104,6 +104,13 @@ class Items {
     else this.showTable();
   }
 
+  // Bring the items into sight where a link asked for some of them: it may be far above or below.
+  reveal() {
+    const isAsked = [...new FormData(this.controls).values()].some(Boolean);
+    const { top } = this.controls.getBoundingClientRect();
+    if (isAsked && this.sheet.hidden && (top < 0 || top > innerHeight / 2)) this.controls.scrollIntoView();
+  }
+
   list() {
     const { model, controls } = this;
     const query = controls.q.value.toLowerCase();

@@ -33,7 +33,10 @@ async function start() {
     current?.follow(address);
   };
   if (choice) choice.onchange = () => { location.hash = `compare=${choice.value}`; };
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", async () => {
+    await follow();
+    current?.reveal();
+  });
   addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details.more")) part.open = true; });
   addEventListener("keydown", (event) => current?.key(event));
   await follow();
