@@ -113,7 +113,7 @@ class RunOptions:
     )
     reduce: str = option(
         "mean",
-        "How the measurements of the repeats become one: mean, majority, max or pass@K.",
+        "How the measurements of the repeats become one: mean, majority, min, max, all, pass@K, pass^K or MofN.",
         group="results",
         metavar="HOW",
     )

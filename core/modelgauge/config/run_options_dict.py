@@ -31,7 +31,8 @@ class RunOptionsDict(TypedDict, total=False):
     repeats: int
     """Ask each prompt this many times, each time for a new answer."""
     reduce: str
-    """How the measurements of the repeats become one: mean, majority, max or pass@K."""
+    """How the measurements of the repeats become one: mean, majority, min, max, all, pass@K, pass^K or MofN.
+    """
     cluster: str | None
     """Make intervals that treat items with equal values in this field of their context, or column of the data set, as
     dependent. An item without the field is a cluster by itself.

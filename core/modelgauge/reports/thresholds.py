@@ -15,4 +15,8 @@ def label_of(record: TestRecord, name: str) -> str:
 def name_of(record: TestRecord, name: str) -> str:
     """Return the name of a result, with its reduction if it is not the mean of repeats: `accuracy, pass@2 of 5`."""
     plain = record.measurement_of(name)
-    return name if plain == name else f"{plain}, {record.reduction} of {record.repeats}"
+    if plain == name or record.reduction is None:
+        return name
+    right, is_share, _ = record.reduction.partition("of")
+    how = f"at least {right}" if is_share else record.reduction
+    return f"{plain}, {how} of {record.repeats}"

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from modelgauge.stats.correction import prediction_powered_mean as prediction_powered_mean
     from modelgauge.stats.correction import rogan_gladen as rogan_gladen
     from modelgauge.stats.exact import pass_at_k as pass_at_k
+    from modelgauge.stats.exact import pass_hat_k as pass_hat_k
     from modelgauge.stats.intervals import MeanError as MeanError
     from modelgauge.stats.intervals import bounded_interval as bounded_interval
     from modelgauge.stats.intervals import mean_error as mean_error

@@ -46,9 +46,31 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     Raises:
         InvalidDataError: a number is outside its range.
     """
+    _check_draw(f"pass@{k}", n, right, k)
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def pass_hat_k(n: int, right: int, k: int) -> float:
+    """The probability that all of k answers, drawn from n answers, are right: pass^k, read "pass hat k".
+
+    The unbiased estimator of Yao et al. 2024, "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World
+    Domains", https://arxiv.org/abs/2406.12045: C(right, k) / C(n, k). It assumes that the answers are independent.
+
+    Args:
+        n: the number of answers.
+        right: how many of them are right, from 0 to n.
+        k: answers drawn, from 1 to n.
+
+    Raises:
+        InvalidDataError: a number is outside its range.
+    """
+    _check_draw(f"pass^{k}", n, right, k)
+    return math.comb(right, k) / math.comb(n, k)
+
+
+def _check_draw(name: str, n: int, right: int, k: int) -> None:
     if not (0 <= right <= n and 1 <= k <= n):
         raise InvalidDataError(
-            f"pass@{k} of {right} right answers of {n} does not exist.",
+            f"{name} of {right} right answers of {n} does not exist.",
             fix="Draw 1 or more, at most all of them.",
         )
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)

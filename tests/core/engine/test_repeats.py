@@ -1,5 +1,6 @@
 """Repeated prompts and what is made of their measurements."""
 
+import re
 from itertools import combinations, count
 
 import pytest
@@ -25,6 +26,13 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(drawn):
     )
 
 
+@pytest.mark.parametrize(
+    ("how", "expected"), [("all", 0.0), ("pass^1", 2 / 3), ("pass^2", 1 / 3), ("2of3", 1.0), ("3of3", 0.0)]
+)
+def test_reducers_of_right_answers_count_them(how, expected):
+    assert reducer(how, 3).function([1.0, 0.0, 1.0]) == pytest.approx(expected)
+
+
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=9))
 def test_majority_is_the_most_frequent_value(values):
     best = max(values.count(v) for v in values)
@@ -37,15 +45,22 @@ def test_wrong_reducers_are_refused():
         reducer("median", 3)
     with pytest.raises(InvalidOptionError, match="at least 4"):
         reducer("pass@4", 3)
+    with pytest.raises(InvalidOptionError, match="--reduce 3of3"):
+        reducer("8of10", 3)
+    with pytest.raises(InvalidOptionError, match="--reduce 3of3"):
+        reducer("4of3", 3)
     with pytest.raises(NewRunNeededError, match=r"0\.5"):
         pass_at(1, [0.5, 1.0])
+    for how in ("all", "pass^1", "1of2"):
+        with pytest.raises(NewRunNeededError, match=rf"^{re.escape(how)} is .* 0\.5"):
+            reducer(how, 2).function([0.5, 1.0])
     with pytest.raises(InvalidDataError, match="'b'"):
         reduced([{"a": 1.0, "b": 1.0}, {"a": 1.0}], reducer("max", 2))
 
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [("mean", 2 / 3), ("majority", 1.0), ("max", 1.0), ("pass@2", 1.0), ("pass@1", 2 / 3)],
+    [("mean", 2 / 3), ("majority", 1.0), ("max", 1.0), ("min", 0.0), ("pass@2", 1.0), ("pass@1", 2 / 3)],
 )
 def test_each_repeat_is_a_call_of_its_own_and_is_cached_as_such(
     how, expected, make_test, make_sut, run, accounted

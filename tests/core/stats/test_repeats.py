@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats import RepeatVariance, paired_repeat_variance, pass_at_k, repeat_variance
+from modelgauge.stats import RepeatVariance, paired_repeat_variance, pass_at_k, pass_hat_k, repeat_variance
 
 
 def test_equal_repeats_have_the_analysis_of_variance():
@@ -79,7 +79,15 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(n, data):
     assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, draws)) / len(draws), rel=1e-12)
 
 
+@given(st.integers(1, 8), st.data())
+def test_pass_hat_k_is_share_of_draws_with_right_answers_only(n, data):
+    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    draws = [*itertools.combinations([1] * right + [0] * (n - right), k)]
+    assert pass_hat_k(n, right, k) == pytest.approx(sum(map(all, draws)) / len(draws), rel=1e-12)
+
+
 @pytest.mark.parametrize("counts", [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4)])
-def test_what_has_no_pass_at_k(counts):
+@pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])
+def test_estimates_of_impossible_draws_are_refused(estimate, counts):
     with pytest.raises(InvalidDataError, match="does not exist"):
-        pass_at_k(*counts)
+        estimate(*counts)

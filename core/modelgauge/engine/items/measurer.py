@@ -5,7 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from modelgauge.data.annotations import TestItemAnnotations, measurement
@@ -15,7 +15,7 @@ from modelgauge.engine.loop.stalls import Pace
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.stats.exact import exact_mean, pass_at_k
+from modelgauge.stats.exact import exact_mean, pass_at_k, pass_hat_k
 from modelgauge.wording.phrases import a_thing, counted
 
 _PROCESSORS = os.cpu_count() or 1
@@ -131,14 +131,18 @@ def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
     return last is not PromptResponseTest and "measure_in_part" in vars(last)
 
 
+WAYS = "mean, majority, min, max, all, pass@K, pass^K or MofN"
+"""The ways to reduce the measurements of repeats."""
+
+
 class Reducer(NamedTuple):
-    """How the values of the repeats become one.
+    """A way to make one value of those of the repeats.
 
     Args:
-        name: mean, majority, max, or pass@K.
-        function: does it.
-        repeats: how often each prompt is asked.
-        least: how many values it takes; the other repeats may have failed.
+        name: one of `WAYS`.
+        function: reduces the values.
+        repeats: the number of times that each prompt is sent.
+        least: the fewest values that it takes; the other repeats may have failed.
     """
 
     name: str
@@ -149,30 +153,39 @@ class Reducer(NamedTuple):
 
 @lru_cache(maxsize=64)
 def reducer(name: str, repeats: int) -> Reducer:
-    """The reducer that a name stands for.
+    """Return the reducer of a name.
 
     Args:
-        name: mean, majority, max, or pass@K.
-        repeats: how many values there will be.
+        name: mean, majority, min, max; or, for right and wrong answers, all, pass@K, pass^K or MofN (at least M of all
+            N repeats are right).
+        repeats: the number of values.
 
     Raises:
-        InvalidOptionError: the name is unknown, or K is larger than `repeats`.
+        InvalidOptionError: the name is unknown, or does not fit the number of repeats.
     """
     if name in ("mean", "majority"):
         return Reducer(name, exact_mean if name == "mean" else majority, repeats)
-    if name == "max":  # of fewer values it would be lower
-        return Reducer(name, max, repeats, repeats)
-    match = re.fullmatch(r"pass@([1-9][0-9]*)", name)
-    if match is None:
-        raise InvalidOptionError(
-            f"There is no way to reduce repeats by '{name}'.", fix="Use mean, majority, max or pass@K."
-        )
-    k = int(match[1])
-    if k > repeats:
-        raise InvalidOptionError(
-            f"{name} needs at least {counted(k, 'repeat')}, not {repeats}.", fix=f"Use --repeats {k} or more."
-        )
-    return Reducer(name, lambda values: pass_at(k, values), repeats, k)
+    if name in ("min", "max"):  # of fewer values they would be nearer to the middle
+        return Reducer(name, min if name == "min" else max, repeats, repeats)
+    if name == "all":
+        return Reducer(name, partial(at_least, name, repeats), repeats, repeats)
+    if drawn := re.fullmatch(r"pass([@^])([1-9][0-9]*)", name):
+        k = int(drawn[2])
+        if k > repeats:
+            raise InvalidOptionError(
+                f"{name} needs at least {counted(k, 'repeat')}, not {repeats}.",
+                fix=f"Use --repeats {k} or more.",
+            )
+        return Reducer(name, partial(pass_at if drawn[1] == "@" else pass_all, k), repeats, k)
+    if share := re.fullmatch(r"([1-9][0-9]*)of([1-9][0-9]*)", name):
+        right, of = int(share[1]), int(share[2])
+        if of != repeats or right > of:
+            raise InvalidOptionError(
+                f"{name} does not fit {counted(repeats, 'repeat')}.",
+                fix=f"Use --reduce {min(right, repeats)}of{repeats}, or as many --repeats as N of MofN.",
+            )
+        return Reducer(name, partial(at_least, name, right), repeats, repeats)
+    raise InvalidOptionError(f"There is no way to reduce repeats by '{name}'.", fix=f"Use {WAYS}.")
 
 
 def majority(values: Sequence[float]) -> float:
@@ -183,9 +196,7 @@ def majority(values: Sequence[float]) -> float:
 
 
 def pass_at(k: int, values: Sequence[float]) -> float:
-    """The probability that at least one of k answers, drawn from those given, is right.
-
-    The estimate is that of `stats.pass_at_k`.
+    """Return the probability that at least one of k answers, drawn from those given, is right; see `stats.pass_at_k`.
 
     Args:
         k: answers drawn, at most as many as there are.
@@ -194,13 +205,39 @@ def pass_at(k: int, values: Sequence[float]) -> float:
     Raises:
         NewRunNeededError: a value is neither 0 nor 1; all items would fail, and each is paid.
     """
+    return pass_at_k(len(values), _count_right(f"pass@{k}", values), k)
+
+
+def pass_all(k: int, values: Sequence[float]) -> float:
+    """Return the probability that all of k answers, drawn from those given, are right; see `stats.pass_hat_k`.
+
+    Args:
+        k: as for `pass_at`.
+        values: as for `pass_at`.
+
+    Raises:
+        NewRunNeededError: as `pass_at`.
+    """
+    return pass_hat_k(len(values), _count_right(f"pass^{k}", values), k)
+
+
+def at_least(name: str, right: int, values: Sequence[float]) -> float:
+    """Return 1 if at least that many answers are right, else 0.
+
+    Raises:
+        NewRunNeededError: as `pass_at`.
+    """
+    return float(_count_right(name, values) >= right)
+
+
+def _count_right(name: str, values: Sequence[float]) -> int:
     other = next((value for value in values if value not in (0.0, 1.0)), None)
     if other is not None:
         raise NewRunNeededError(
-            f"pass@{k} is for measurements that are 0 or 1, and the test gives {other:g}.",
-            fix="Run it again with --reduce mean, majority or max: the cache pays for what was answered.",
+            f"{name} is for measurements that are 0 or 1, and the test gives {other:g}.",
+            fix="Run it again with --reduce mean, majority, min or max: the cache pays for what was answered.",
         )
-    return pass_at_k(len(values), int(sum(values)), k)
+    return int(sum(values))
 
 
 def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
