@@ -290,12 +290,25 @@ Measurements = Annotated[dict[Text, float], BeforeValidator(_measurements)]
 
 
 class MeasuredTestItem(_OfItem):
-    """An item and its named numbers: what `aggregate_measurements` gets."""
+    """An item and its named numbers: what `aggregate_measurements` gets.
+
+    Args:
+        test_item: the item.
+        measurements: its numbers by name.
+        interactions: its prompts with the responses, those of all repeats; for statistics of a whole corpus.
+    """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("test_item", "measurements")
 
     measurements: Measurements
+    interactions: tuple[Interaction, ...] = Field(default=(), repr=False)
 
     if TYPE_CHECKING:
 
-        def __init__(self, test_item: TestItem, measurements: Mapping[str, SupportsFloat]) -> None: ...
+        def __init__(
+            self,
+            test_item: TestItem,
+            measurements: Mapping[str, SupportsFloat],
+            *,
+            interactions: Sequence[Interaction] = (),
+        ) -> None: ...

@@ -5,7 +5,7 @@ Signatures are read from `__init__`, not from the class, for the interfaces' bas
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import SimpleNamespace
@@ -20,6 +20,8 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 Servers = Mapping[str, Mapping[str, Any]]  # the options of named servers, by name
 
+
+Names = Callable[[], Iterable[str]]  # the names of a provider's models
 
 Kind = Literal["test", "sut", "annotator", "metric"]
 
@@ -43,6 +45,7 @@ class Registered:
         options: those that hold where the name gives no other.
         table: the table of the settings that the name stands in.
         groups: the groups that it is in.
+        names: of a provider, returns the names of its models, or `"module:function"`; None if nobody knows them.
     """
 
     kind: Kind
@@ -57,6 +60,7 @@ class Registered:
     options: Mapping[str, Any] = field(default_factory=dict)
     table: str = ""
     groups: tuple[str, ...] = ()
+    names: Names | str | None = None
 
     @property
     def owner(self) -> str:
@@ -105,6 +109,23 @@ class Registered:
                 f"under [{self.uid}.servers.{name}].",
             )
         return servers[name]
+
+    def known_names(self) -> list[str]:
+        """Return the full names of a provider's models.
+
+        Raises:
+            InvalidOptionError: the provider does not know them.
+            PluginError: its function cannot be imported.
+        """
+        names = self.names
+        if names is None:
+            raise InvalidOptionError(
+                f"{self.label!r} (from {self.owner}) does not list its names.",
+                fix=f"Its own documentation does; write {self.uid}/NAME.",
+            )
+        if isinstance(names, str):
+            names = import_target(names, owner=repr(self.label), distribution=self.distribution)
+        return [f"{self.uid}/{name}" for name in names()]
 
     def load(self) -> Callable[..., Any]:
         """The target, imported where it was given by name.
@@ -307,6 +328,10 @@ class _Construction:
             return by_name[key]
         if self._parameters.takes_any:
             return Parameter(key, str, has_default=True)
+        if meant := getattr(self._target, "meant_by", {}).get(key):
+            raise InvalidOptionError(
+                f"{self._owner}: {key!r} is called {meant!r} here.", fix=f"Write {meant}=…."
+            )
         known = {name: each for name, each in by_name.items() if not each.is_secret and name != "model"}
         shown = ", ".join(f"{name} ({describe_type(each.hint)})" for name, each in known.items())
         raise InvalidOptionError(

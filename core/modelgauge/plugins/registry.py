@@ -12,7 +12,7 @@ from typing import Any
 from modelgauge.config.import_by_name import check_target
 from modelgauge.config.secrets import SecretStore
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
-from modelgauge.plugins.construction import Kind, Registered, Resolved, Servers
+from modelgauge.plugins.construction import Kind, Names, Registered, Resolved, Servers
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.first_party import how_to_install
@@ -55,6 +55,7 @@ class Register:
         /,
         *,
         servers: Servers | str | None = None,
+        names: Names | str | None = None,
         **kwargs: Any,
     ) -> None:
         """Register a provider: `prefix/any-model` is made as `target(uid, model="any-model", **kwargs)`.
@@ -65,13 +66,18 @@ class Register:
             servers: what `?server=NAME` means: further arguments of the constructor by the server's name, or
                 `"module:NAMES"`, which is imported when a server is named. Users add their own in `modelgauge.toml`.
                 The class says `options_in_uid = ("server",)`, and `"server"` in `identity_excludes`.
+            names: returns the names that can stand for `any-model`, for completion and `list-tests --provider`: a
+                function, or `"module:function"`.
             kwargs: further arguments of the constructor.
 
         Raises:
             PluginError: the prefix is not valid or was registered before, or the target is not valid.
         """
         entry = Registered(
-            self.kind, prefix, target, (), kwargs, self.distribution, is_provider=True, servers=servers or {}
+            *(self.kind, prefix, target, (), kwargs, self.distribution),
+            is_provider=True,
+            servers=servers or {},
+            names=names,
         )
         self._add(entry, provider_problem(prefix))
 
@@ -217,6 +223,21 @@ class Registry:
         """The distributions by name, for each name that several distributions claim."""
         disputed = [claims for _, claims in sorted(self._claims.items()) if len(claims) > 1]
         return {claims[0].label: [entry.owner for entry in claims] for claims in disputed}
+
+    def names_of(self, provider: str) -> list[str]:
+        """Return the full names that a provider knows.
+
+        Raises:
+            UnknownNameError: there is no such provider.
+            InvalidOptionError: it does not know the names of its models.
+            PluginError: its function cannot be imported.
+        """
+        if provider not in self.providers:
+            raise UnknownNameError(
+                f"There is no provider {provider!r} of {KIND_WORDS[self.kind]}s.",
+                fix=f"{did_you_mean(provider, self.providers)}The providers are: {', '.join(self.providers)}.",
+            )
+        return self._claims[provider, True][0].known_names()
 
     def resolve(self, name: str) -> Resolved:
         """Find a name: as an exact uid, else as `provider/model`. Imports nothing.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modelgauge.stats.agreement import krippendorff_alpha as krippendorff_alpha
     from modelgauge.stats.agreement import ratings_of as ratings_of
     from modelgauge.stats.agreement import raw_agreement as raw_agreement
+    from modelgauge.stats.bootstrap import bootstrap_estimate as bootstrap_estimate
     from modelgauge.stats.comparisons.bootstrap import BootstrapDifference as BootstrapDifference
     from modelgauge.stats.comparisons.bootstrap import bootstrap_difference as bootstrap_difference
     from modelgauge.stats.comparisons.designs import RepeatPlan as RepeatPlan

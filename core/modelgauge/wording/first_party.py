@@ -22,6 +22,7 @@ FIRST_PARTY = (
     FirstParty("annotator", "demo_", "demo_plugins/demo_annotators"),
     FirstParty("test", "bbh", "plugins/standard_tests"),
     FirstParty("test", "gsm8k", "plugins/standard_tests"),
+    FirstParty("test", "lm_eval/", "plugins/lm_eval"),
     FirstParty("sut", "openai/", "plugins/openai"),
     FirstParty("command", "serve", "plugins/workbench"),
     FirstParty("command", "mlflow", "plugins/mlflow"),

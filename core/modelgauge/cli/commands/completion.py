@@ -119,7 +119,7 @@ def _values(parameter: click.Parameter, ctx: click.Context, incomplete: str) -> 
     if ("UID" in metavar or metavar == "NAME") and name in _KINDS:
         registry: Registry = getattr(ctx.ensure_object(App).plugins, _KINDS[name])
         groups = registry.groups if getattr(parameter, "multiple", False) else ()
-        return _beginning(incomplete, [*groups, *_uids(registry)])
+        return _beginning(incomplete, [*groups, *_uids(registry, incomplete)])
     return type(parameter).shell_complete(parameter, ctx, incomplete)
 
 
@@ -127,10 +127,12 @@ def _beginning(incomplete: str, values: Iterable[str]) -> list[CompletionItem[st
     return [CompletionItem(value) for value in values if value.startswith(incomplete)]
 
 
-def _uids(registry: Registry) -> Iterator[str]:
-    """The uids of a registry; of a provider, what comes before the model."""
+def _uids(registry: Registry, incomplete: str) -> Iterator[str]:
+    """The uids of a registry; of a provider, what comes before the model, and then the names that it knows."""
     for entry in registry:
         yield f"{entry.uid}/" if entry.is_provider else entry.uid
+        if entry.names is not None and incomplete.startswith(f"{entry.uid}/"):
+            yield from entry.known_names()
 
 
 def _runs(data_dir: Path) -> Iterator[str]:

@@ -6,7 +6,8 @@ Only the list of items imports what it lists.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,13 +25,16 @@ from modelgauge.errors import ModelGaugeError
 from modelgauge.wording.phrases import counted, indented
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
     from modelgauge.data.items import TestItem
+    from modelgauge.plugins.construction import Kind, Registered
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.plugins.registry import Registry
+
+T = TypeVar("T")
 
 _HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric": "Metrics"}
 
@@ -49,7 +53,7 @@ def list_all(app: App, /) -> None:
     """
     plugins = app.plugins
     if app.as_json:
-        app.show_json(_as_json(plugins.registries))
+        app.show_json(_as_json({registry.kind: registry for registry in plugins.registries}))
         return
     for registry in plugins.registries:
         app.show(f"{_HEADINGS[registry.kind]} ({len(registry):,})")
@@ -68,22 +72,27 @@ def _list_command(plural: str, about: str) -> click.Command:
 
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
     @click.option("-v", "--verbose", is_flag=True, help="Show the class of each, even if lines get long.")
+    @click.option("--provider", metavar="PREFIX", help="List the names that this provider knows.")
+    @click.option("--search", metavar="TEXT", help="List only names that contain this text, in any case.")
     @shared_options
-    def list_kind(app: App, /, *, verbose: bool) -> None:
+    def list_kind(app: App, /, *, verbose: bool, provider: str | None, search: str | None) -> None:
         from modelgauge.plugins.registry import KIND_WORDS
 
         registry: Registry = getattr(app.plugins, plural)
-        if app.as_json:
-            app.show_json(_as_json([registry]))
+        if provider is not None:
+            _show_names(app, plural, _matching(search, registry.names_of(provider.rstrip("/…"))))
             return
-        entries = [*registry]
+        entries = [*_matching(search, registry, attrgetter("label"))]
+        if app.as_json:
+            app.show_json(_as_json({registry.kind: entries}))
+            return
         app.show_list(
             TableColumn("UID", [entry.label for entry in entries]),
             TableColumn("FROM", [entry.distribution for entry in entries]),
             TableColumn("CLASS", [entry.target_name for entry in entries], is_optional=not verbose),
-            empty=f"There are no {_HEADINGS[registry.kind]}.",
+            empty=f"There are no {_HEADINGS[registry.kind]}{f' with {search}' if search else ''}.",
         )
-        if registry.groups:
+        if registry.groups and not search:
             groups = registry.groups.values()
             members = [counted(len(group), KIND_WORDS[registry.kind]) for group in groups]
             distributions = [group[0].distribution for group in groups]
@@ -93,6 +102,18 @@ def _list_command(plural: str, about: str) -> click.Command:
         note_failures(app, app.plugins)
 
     return list_kind
+
+
+def _matching(search: str | None, entries: Iterable[T], name: Callable[[T], str] = str) -> list[T]:
+    """Return the entries whose name contains a text, in any case."""
+    return [entry for entry in entries if search is None or search.casefold() in name(entry).casefold()]
+
+
+def _show_names(app: App, plural: str, names: list[str]) -> None:
+    if app.as_json:
+        app.show_json({plural: [{"uid": name} for name in names]})
+        return
+    app.show("\n".join([*names, "", f"{counted(len(names), 'name')}."]))
 
 
 list_tests = _list_command("tests", "List the tests: what `run-test --test` and `list-items --test` take.")
@@ -122,7 +143,7 @@ def note_failures(app: App, plugins: Plugins) -> None:
         app.note(f"Claimed by two plugins: {', '.join(disputed)}. `modelgauge plugins` says by which.")
 
 
-def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
+def _as_json(entries_by_kind: Mapping[Kind, Iterable[Registered]]) -> dict[str, list[dict[str, Any]]]:
     facts = {
         "uid": "uid",
         "provider": "is_provider",
@@ -131,10 +152,8 @@ def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
         "groups": "groups",
     }
     return {
-        f"{registry.kind}s": [
-            {name: getattr(entry, held) for name, held in facts.items()} for entry in registry
-        ]
-        for registry in registries
+        f"{kind}s": [{name: getattr(entry, held) for name, held in facts.items()} for entry in entries]
+        for kind, entries in entries_by_kind.items()
     }
 
 

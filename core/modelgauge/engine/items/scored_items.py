@@ -230,7 +230,8 @@ class JournaledItems(MeasuredItems):
         return self._measured_item(self._index.record(self._places[index]))
 
     def _measured_item(self, record: ItemRecord) -> MeasuredTestItem:
-        return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
+        item = _live(self._index, record)
+        return MeasuredTestItem(item, record.measurements, interactions=record.interactions)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
         return self._index.values(name)[self._places]
