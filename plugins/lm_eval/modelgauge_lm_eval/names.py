@@ -112,7 +112,7 @@ def _keys_of(path: str, read: dict[str, Keys]) -> Keys:
     own = {key: _parts(value) for key, value in _KEY.findall(text)}
     included: Keys = {}
     for name in own.pop("include", ()):
-        included |= _keys_of(os.path.normpath(os.path.join(os.path.dirname(path), name)), read)  # noqa: PTH118, PTH120
+        included |= _keys_of(os.path.normpath(Path(path).parent / name), read)
     read[path] = included | own
     return read[path]
 

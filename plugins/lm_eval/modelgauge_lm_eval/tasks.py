@@ -9,13 +9,11 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-import datasets
 import lm_eval.api.task
 import numpy as np
 from lm_eval.api.group import Group
@@ -24,7 +22,6 @@ from lm_eval.api.metrics import mean, nanmean
 from lm_eval.evaluator_utils import get_sample_size
 from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
 from lm_eval.tasks import TaskManager
-from tqdm import tqdm
 
 from modelgauge import (
     ChatMessage,
@@ -250,12 +247,12 @@ class LoadedTask:
     def _answers(self, interactions: Iterable[Interaction]) -> Iterator[list[Any]]:
         """Yield the answers to each request of a document, as lm-eval's models give them."""
         is_rolling = self._task.OUTPUT_TYPE == "loglikelihood_rolling"
-        for each in interactions:
-            prompt = each.prompt.prompt
-            completions = [annotated.completion for annotated in each.response.completions]
+        for interaction in interactions:
+            prompt = interaction.prompt.prompt
+            completions = [annotated.completion for annotated in interaction.response.completions]
             if not isinstance(prompt, ContinuationPrompt):
                 stops = list(prompt.options.stop_sequences or ())
-                yield [postprocess_generated_text(one.text, stops, None) for one in completions]
+                yield [postprocess_generated_text(each.text, stops, None) for each in completions]
                 continue
             for completion in completions:
                 logprob, is_greedy = _scored(completion)
@@ -354,5 +351,5 @@ def _seeded() -> Iterator[None]:
 
 def _hide_bars() -> None:
     """Hide the progress bars of lm-eval and datasets, which would cut up that of the run."""
-    datasets.disable_progress_bars()
-    lm_eval.api.task.tqdm = partial(tqdm, disable=True)
+    lm_eval.api.task.datasets.disable_progress_bars()
+    lm_eval.api.task.tqdm = lambda docs, **_: docs

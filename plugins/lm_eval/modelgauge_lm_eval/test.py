@@ -150,8 +150,8 @@ class LMEvalTest(PromptResponseTest):
 
 def _log_likelihood(item: TestItemAnnotations) -> float | None:
     """Return the log-likelihood of a document that is one text; None of others."""
-    completions = [one.completion for each in item.interactions for one in each.response.completions]
-    return completions[0].logprob if len(completions) == 1 else None
+    completions = [each for interaction in item.interactions for each in interaction.response.completions]
+    return completions[0].completion.logprob if len(completions) == 1 else None
 
 
 def _measured(metric: str, value: Any) -> float:

@@ -212,3 +212,59 @@ def test_groups_are_offered_beside_their_members(offered, here):
     (here / "plugin.py").write_text(text, encoding="utf-8")
     assert values(offered("run-test --test nu", plugin=True)) == ["nums", "numbers"]
     assert values(offered("list-items --test nu", plugin=True)) == ["numbers"]
+
+
+PROVIDER = """
+def words():
+    return ["alpha", "beta", "alphabet"]
+
+
+@mg.hookimpl
+def modelgauge_register_tests(register):
+    register.provider("words", Numbers, names=words)
+    register.provider("others", Numbers)
+"""
+
+
+@pytest.fixture
+def provider(here):
+    """A plugin file with a provider that knows its names."""
+    plugin = (here / "plugin.py").read_text(encoding="utf-8")
+    before, hook, after = plugin.partition("@mg.hookimpl\ndef modelgauge_register_tests")
+    assert hook
+    rest = after.partition("@mg.hookimpl")[2]
+    (here / "plugin.py").write_text(f"{before}{PROVIDER}\n\n@mg.hookimpl{rest}", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("provider")
+def test_names_of_a_provider_complete_behind_its_prefix(offered):
+    assert values(offered("run-test --test w", plugin=True)) == ["words/"]
+    assert values(offered("run-test --test words/al", plugin=True)) == ["words/alpha", "words/alphabet"]
+    assert values(offered("run-test --test others/", plugin=True)) == ["others/"]
+
+
+@pytest.mark.usefixtures("provider")
+def test_provider_lists_its_names(run):
+    assert (
+        run("list-tests", "--provider", "words").out
+        == "words/alpha\nwords/beta\nwords/alphabet\n\n3 names.\n"
+    )
+    assert run("list-tests", "--provider", "words", "--search", "PHAB", "--json").json == {
+        "tests": [{"uid": "words/alphabet"}]
+    }
+    assert "words/…" in run("list-tests", "--search", "wor").out
+    assert "others" not in run("list-tests", "--search", "wor").out
+
+
+@pytest.mark.usefixtures("provider")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("word", "Did you mean 'words'?"),
+        ("others", "does not list its names. Its own documentation does; write others/NAME."),
+    ],
+)
+def test_provider_without_names_is_an_error(run, name, said):
+    ended = run("list-tests", "--provider", name)
+    assert ended.code == 2
+    assert said in " ".join(ended.err.split())

@@ -67,6 +67,13 @@ def test_items_come_back_in_order_as_the_objects_they_were(seen):
     )
 
 
+def test_items_have_their_responses(seen):
+    answers = seen(lambda m: [one.interactions[0].response.completions[0].completion.text for one in m])
+    prompts = seen(lambda m: [one.interactions[0].prompt for one in m])
+    assert prompts == [item.prompts[0] for n, item in enumerate(items()) if n != 7]
+    assert len(answers) == len(prompts)
+
+
 def test_columns_are_in_order_and_say_what_is_missing(seen):
     assert seen(lambda m: m.column("weight").tolist()) == [float(n) for n in range(12) if n != 7]
     assert seen(lambda m: m.column("even", missing=0).sum()) == 6

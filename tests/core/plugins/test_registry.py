@@ -329,6 +329,15 @@ def test_unknown_options_list_the_known():
         registry(lambda register: register("x", SUT)).make("x?nothing=1")
 
 
+def test_word_of_another_tool_names_our_option():
+    class Translated(SUT):
+        meant_by = {"patience": "retries"}  # noqa: RUF012
+
+    made = registry(lambda register: register("sut", Translated))
+    with pytest.raises(InvalidOptionError, match=r"'patience' is called 'retries' here\. Write retries="):
+        made.make("sut?patience=3")
+
+
 def test_a_value_that_does_not_convert_names_option_and_type():
     with pytest.raises(InvalidOptionError, match=r"option 'temperature' cannot be 'very hot'. Give a number"):
         registry(lambda register: register("x", SUT)).make("x?temperature=very%20hot")
