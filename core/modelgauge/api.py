@@ -27,7 +27,7 @@ from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
-from modelgauge.engine.run_files.manifest import surroundings, versions_of
+from modelgauge.engine.run_files.manifest import list_versions, surroundings
 from modelgauge.engine.work import Work
 from modelgauge.errors import InvalidOptionError, RecordError, RunStoppedError, UsageError
 from modelgauge.files.regular import real_path
@@ -211,8 +211,8 @@ class Runner:
     async def do(self, works: Sequence[Work], resolver: Resolver, *first: Observer) -> list[TestRecord]:
         """Run works whose names are resolved; the observers `first` come before the runner's own."""
         inputs = self._all_inputs()
-        asked = [work for work in works if work.respondent.given is None]
-        named = {uid for work in asked for uid in (work.test.uid, work.respondent.uid)}
+        asked = [work for work in works if work.answer_source.given is None]
+        named = {uid for work in asked for uid in (work.test.uid, work.answer_source.uid)}
         # No command can name these.
         objects = sorted(named & resolver.objects - inputs.get("datasets", {}).keys())
         inputs |= {"objects": objects} if objects else {}
@@ -254,7 +254,7 @@ class Runner:
         Args:
             resolver: made them.
         """
-        return {"inputs": self._all_inputs(), "plugins": versions_of(resolver.distributions)}
+        return {"inputs": self._all_inputs(), "plugins": list_versions(resolver.distributions)}
 
 
 def run_test(
@@ -371,7 +371,7 @@ def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
     Raises:
         UsageError: one was given as an object, or holds answers that were.
     """
-    if any(work.respondent.given is not None for work in works):
+    if any(work.answer_source.given is not None for work in works):
         raise UsageError(
             "Answers that were given are judged in this process.", fix="Leave out executor and workers."
         )

@@ -13,7 +13,7 @@ from modelgauge.testing import FakeSUT, FakeTest
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe & {{7*7}}"
 
 
-class _Counting(FakeTest):
+class _WorkCounter(FakeTest):
     measurement_directions: ClassVar = {"accuracy": "higher"}
 
 
@@ -31,7 +31,7 @@ def _test(name="counting", number=60):
         right = item.text.split()[-1] == item.context["target"]
         return {"accuracy": right, "length": float(len(item.text))}
 
-    return _Counting(name, items, measure)
+    return _WorkCounter(name, items, measure)
 
 
 def _sut(uid, knows, said="I think that the number is"):

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from modelgauge.engine.loop.deadlines import never_waits, result_of
+from modelgauge.engine.loop.deadlines import never_waits, run_without_waiting
 
 
 async def quick(x=1):
@@ -89,15 +89,15 @@ def test_a_plain_function_that_is_marked_as_a_coroutine_function_may_wait(monkey
 
 
 def test_the_result_comes_without_a_loop():
-    assert result_of(quick(5)) == 5
+    assert run_without_waiting(quick(5)) == 5
 
     async def fails():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        result_of(fails())
+        run_without_waiting(fails())
 
 
 def test_one_that_waits_all_the_same_is_refused():
     with pytest.raises(RuntimeError, match="waited"):
-        result_of(asyncio.sleep(0))
+        run_without_waiting(asyncio.sleep(0))

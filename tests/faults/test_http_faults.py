@@ -12,7 +12,7 @@ from commands import PATIENCE, done, ended, record, runs, started, until
 from killing import committed
 
 from modelgauge import PromptResponseTest, Runner, TestItem, TextPrompt
-from modelgauge.engine import switchboard as engine_board
+from modelgauge.engine import target_pool as engine_pool
 
 
 class Prompts(PromptResponseTest):
@@ -47,8 +47,8 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_board.Services
-    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_pool.Services
+    monkeypatch.setattr(engine_pool, "Services", lambda *args: services(*args, sleep=sleep))
     return waits
 
 

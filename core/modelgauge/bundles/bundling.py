@@ -32,7 +32,7 @@ from modelgauge.engine.run_files.folder import (
     RunFolder,
 )
 from modelgauge.engine.run_files.ids import why_no_run_id
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.engine.totals import read_totals
@@ -166,7 +166,7 @@ class _Contents:
             if self._remove is None:
                 yield line.line.decode("utf-8")
             else:
-                yield line_of(self._remove(record), "", str)[1].decode("utf-8")
+                yield make_line(self._remove(record), "", str)[1].decode("utf-8")
 
     def _caches_of(self, run: RunFolder) -> tuple[CachePlace, ...]:
         """The caches that a run may have used. One that came in a bundle, and may name any keys, gets no others."""

@@ -13,7 +13,7 @@ from modelgauge.bundles.run_checks import RunCheck, equal
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.engine.items.item_frame import ItemRecords, lines_of
+from modelgauge.engine.items.item_frame import ItemRecords, read_lines
 from modelgauge.engine.run_files.folder import RECORD
 from modelgauge.errors import NotCachedError, RecordError, RedactedAnswerError
 from modelgauge.rerun.again import rescore
@@ -59,7 +59,7 @@ def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **o
         except RecordError as error:
             made.add(f"its answers cannot be measured again: {error.problem.rstrip('.')}")
             return
-        lacking = _compare_items(made, ItemRecords(lines_of(again)))
+        lacking = _compare_items(made, ItemRecords(read_lines(again)))
     if lacking:
         made.unchecked.append(f"The scores of {counted(lacking, 'item')}: {_NOT_CACHED}")
     if again.failure is not None:

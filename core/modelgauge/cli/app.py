@@ -92,7 +92,7 @@ class App:
 
     @cached_property
     def plugins(self) -> Plugins:
-        """What is installed, and what `--plugin` and the settings name; found once.
+        """The plugins that are installed, or named by `--plugin` and the settings; loaded once.
 
         Raises:
             PluginError: a local plugin does not work.
@@ -102,13 +102,13 @@ class App:
         return discover(self.settings.plugins, settings=self.settings)
 
     def runner(self, **options: Any) -> Runner:
-        """A `Runner` with the settings, secrets and plugins of this invocation."""
+        """Return a `Runner` with the settings, secrets and plugins of this invocation."""
         from modelgauge.api import Runner
 
         return Runner(**self.runner_arguments(), **options)
 
     def runner_arguments(self) -> dict[str, Any]:
-        """What every `Runner` of this invocation is given; its data folder is the settings'."""
+        """Return the arguments common to every `Runner` of this invocation; its data folder is from the settings."""
         return {
             "settings": self.settings,
             "plugins": self.plugins,
@@ -117,7 +117,7 @@ class App:
         }
 
     def redact(self, text: str) -> str:
-        """The text without the secrets that are known so far."""
+        """Remove all secrets known so far from a text."""
         return self._known_secrets.redact(text)
 
     def redact_json(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a SUT can do, found out by a few questions, for `modelgauge run-sut --check`."""
+"""Features of a SUT, tested by a few questions, for `modelgauge run-sut --check`."""
 
 import asyncio
 import inspect
@@ -39,7 +39,7 @@ _NOT_DECLARED = "not asked: the SUT does not declare it"
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Whether a SUT can do something.
+    """Result of testing one feature of a SUT.
 
     Args:
         ability: what.
@@ -54,7 +54,7 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a SUT can do, and what it took to find out.
+    """Features of a SUT, and the cost of testing them.
 
     Args:
         uid: of the SUT.
@@ -86,7 +86,7 @@ def check(sut: SUTName, sut_options: SUTOptions, **options: Any) -> Check:
 
 
 class _Asking:
-    """Asks questions, and adds up what they take."""
+    """Sender of questions that adds up their usage."""
 
     def __init__(self, runner: Runner, sut: PromptResponseSUT[Any, Any], options: SUTOptions) -> None:
         self._runner, self.sut, self._options = runner, sut, options
@@ -94,7 +94,7 @@ class _Asking:
         self.spent = Spent()
 
     def ask(self, text: str, times: int = 1, **asked: Any) -> tuple[list[SUTResponse], str]:
-        """The answers to a question that is asked a number of times; none, and why, where one failed."""
+        """Return the answers to a question that is asked several times; none, and the reason, if one failed."""
         options = self._options.overlaid(SUTOptions(**asked))
         prompt: AnyPrompt = TextPrompt(text, options)
         if AcceptsTextPrompt not in self.has:
@@ -112,7 +112,7 @@ class _Asking:
 
 
 def _findings(asking: _Asking) -> Iterator[Ability]:
-    """Whether a SUT answers, and what its usage says; then whether it does what options ask for."""
+    """Yield whether a SUT answers and reports usage, then whether it supports each option."""
     answers, why = asking.ask(_QUESTION)
     yield Ability("answers", bool(answers), _first_answer(answers) or why)
     if not answers:
@@ -140,7 +140,7 @@ def _findings(asking: _Asking) -> Iterator[Ability]:
 
 
 def _log_probabilities(asking: _Asking) -> Ability:
-    """Whether `top_logprobs` gives them."""
+    """Test whether `top_logprobs` returns log-probabilities."""
     if ProducesPerTokenLogProbabilities not in asking.has:
         return Ability("log-probabilities", None, _NOT_DECLARED)
     answers, why = asking.ask(_QUESTION, top_logprobs=2)
@@ -150,7 +150,7 @@ def _log_probabilities(asking: _Asking) -> Ability:
 
 
 def _structured_output(asking: _Asking) -> Ability:
-    """Whether the answer has the form that `response_schema` asks for, of which the question says nothing."""
+    """Test whether the answer has the form of `response_schema`, which the question does not mention."""
     if ProducesStructuredOutput not in asking.has:
         return Ability("structured output", None, _NOT_DECLARED)
     answers, why = asking.ask(_QUESTION, response_schema=_SCHEMA)
@@ -160,7 +160,7 @@ def _structured_output(asking: _Asking) -> Ability:
 
 
 def _models(asking: _Asking) -> Ability:
-    """Which models its server lists."""
+    """Test which models the server lists."""
 
     async def listed() -> Sequence[str]:
         opened = asking.sut.open()
@@ -180,7 +180,7 @@ def _models(asking: _Asking) -> Ability:
 
 
 def _first_answer(answers: Sequence[SUTResponse]) -> str:
-    """The text of the first answer; where the limit of tokens ended it, with what to do."""
+    """Return the text of the first answer, with advice if the token limit ended it."""
     if not answers:
         return ""
     completion = answers[0].completions[0]

@@ -95,7 +95,7 @@ def _configure(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F], F]:
-    """Several options as one decorator; help lists them in this order.
+    """Combine several options into one decorator; help lists them in this order.
 
     Args:
         options: decorators.
@@ -116,7 +116,7 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
 def declared_options(
     options: Mapping[str, Option], headings: Mapping[str, str] | None = None
 ) -> Callable[[F], F]:
-    """The options of a command that a class of options declares; what is not given is None, or empty if several.
+    """Return click options for a class of options; values not given are None, or empty for repeatable options.
 
     Args:
         options: by name.
@@ -205,7 +205,7 @@ shared_options = together(
     program_options(hidden=True),
     pass_app,
 )
-"""What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`; its first argument is the `App`."""
+"""Options of every command: `--json`, `--plugin`, `--debug`, `--log-level`. The first argument is the `App`."""
 
 data_dir_option = together(
     click.option(
@@ -266,7 +266,7 @@ context_option = click.option(
 
 
 def _mapping(_ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
-    """A mapping of `KEY=VALUE` texts; a value may hold `=`."""
+    """Parse `KEY=VALUE` texts into a mapping; a value may contain `=`."""
     found: dict[str, str] = {}
     for text in given:
         key, _, value = text.partition("=")
@@ -311,7 +311,7 @@ data_options = together(
 
 
 def run_options(*groups: Group) -> Callable[[F], F]:
-    """The options of a run that commands take, by what they concern; `pop_run_options` hands them on."""
+    """Return the run options for commands, by group; `pop_run_options` extracts them."""
     return declared_options({name: OPTIONS[name] for name in options_of(*groups)}, _OF_RUNS)
 
 

@@ -1,4 +1,4 @@
-"""What `compare` and `run-test --baseline` share: gates, and what becomes of a comparison."""
+"""Comparisons in `compare` and `run-test --baseline`: gates, and output."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ gate_options = together(
     ),
     heading="Gates",
 )
-"""What a comparison must show for the exit code 0; `pop_gates` makes the object."""
+"""Options for the conditions of exit code 0; `pop_gates` creates the object."""
 _OF_GATES = ("fail_if_worse", "require_not_worse", "fail_if", "max_failed")
 
 
@@ -93,7 +93,7 @@ def _taken(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict[str, Any]:
-    """The options of a comparison that were given, with the margin that a gate needs.
+    """Return the given comparison options, with the margin that a gate needs.
 
     Raises:
         UsageError: the gate needs another margin than was given.
@@ -162,9 +162,9 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
 
 
 def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
-    """What differs between the first SUT and each other SUT, in words: by the first measurement of each test.
+    """Describe the difference between the first SUT and each other one, by the first measurement of each test.
 
-    Nothing where runs were stopped or go on, are too large to be read once more, or cannot be compared.
+    Nothing if runs were stopped or are in progress, are too large to read again, or cannot be compared.
     """
     records = [run.record for run in runs]
     first = records[0].sut_name
@@ -248,7 +248,7 @@ def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
 
 
 class BaselineCheck:
-    """Compares runs with a baseline once they have ended. Whatever comes of that, the runs themselves are kept.
+    """Comparison of finished runs with a baseline. The runs themselves are kept, whatever the outcome.
 
     Args:
         app: of this invocation.
@@ -313,7 +313,7 @@ class BaselineCheck:
         self._options = {**self._options, "baseline_sut": sut}
 
     def check_again(self, folders: Sequence[RunFolder], test: str | None, *, resumes: bool) -> None:
-        """As `check`, for runs that are done again.
+        """Check the baseline like `check`, for runs that are repeated.
 
         Args:
             folders: of the runs.
@@ -351,7 +351,7 @@ class BaselineCheck:
             self._error = error
 
     def as_json(self) -> dict[str, Any]:
-        """What is known, for the object that `--json` prints."""
+        """Return the findings for the object printed by `--json`."""
         if self._comparison is None:
             return {}
         gates = [outcome.model_dump(mode="json") for outcome in self._outcomes]

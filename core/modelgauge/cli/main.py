@@ -99,7 +99,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """What the `modelgauge` command runs; ends the process with an exit code of its own."""
+    """Run the `modelgauge` command, and exit with its exit code."""
     # A command imports much and makes little garbage: to search it for cycles, and once more at the interpreter's end,
     # takes a quarter of a small run's processor time. As often as in runs: see `rarer_collections`.
     gc.set_threshold(20_000, *gc.get_threshold()[1:])

@@ -74,7 +74,7 @@ class OutputFile:
 
     @contextmanager
     def replaced(self) -> Iterator[Path]:
-        """The path to write to: a file that takes its place when the block ends without an error.
+        """Yield a temporary path; the file replaces the target if the block ends without an error.
 
         Raises:
             RunStoppedError: the disk refuses; the runs themselves are kept.
@@ -93,7 +93,7 @@ class OutputFile:
 
     @contextmanager
     def writing(self) -> Iterator[TextIO]:
-        """The open file, which takes its place when the block ends without an error.
+        """Yield an open file, which replaces the target if the block ends without an error.
 
         Raises:
             RunStoppedError: the disk refuses; the runs themselves are kept.

@@ -69,7 +69,7 @@ HEADING = "heading"
 
 
 def option_groups(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """What help says of each option of a command, by heading; options without a heading come last."""
+    """Return the help records of a command's options by heading; options without a heading come last."""
     rest = "Other options" if isinstance(command, GroupedCommand) else "Options"
     groups: dict[str, list[tuple[str, str]]] = {}
     others: list[tuple[str, str]] = []
@@ -106,11 +106,11 @@ class LazyGroup(click.Group):
         self.lazy = dict(lazy or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in order."""
+        """Return the names, in order."""
         return [*self.lazy, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
+        """Import and return a command."""
         lazy = self.lazy.get(cmd_name)
         if lazy is None:
             return super().get_command(ctx, cmd_name)
@@ -120,7 +120,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names."""
+        """Return the command named by the first argument."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
@@ -129,7 +129,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
-        """The commands and options that begin like this; nothing is imported for their help."""
+        """Complete commands and options, without importing anything for their help."""
         from click.shell_completion import CompletionItem
 
         found = [
@@ -167,7 +167,7 @@ class Program(LazyGroup):
         return [*super().list_commands(ctx), *self._commands_of_plugins(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A built-in command, else one of a plugin: plugins are loaded for a name that is not built in."""
+        """Return a built-in command, or a plugin's. Plugins are loaded only for names that are not built in."""
         return super().get_command(ctx, cmd_name) or self._commands_of_plugins(ctx).get(cmd_name)
 
     def _commands_of_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
@@ -270,7 +270,7 @@ def _interrupt() -> None:
 
 
 class _Collector(click.Group):
-    """Takes the commands that plugins add. A name that is taken is refused; discovery reports that plugin."""
+    """Collector of the commands that plugins add. It rejects a name that is taken; discovery reports that plugin."""
 
     def __init__(self, taken: Any) -> None:
         super().__init__("modelgauge")
@@ -319,7 +319,7 @@ def report_error(app: App, error: BaseException) -> int:
 
 
 def _refusal(error: OSError) -> tuple[str, int]:
-    """What to say of an operation that the operating system refused, and the exit code."""
+    """Return the message and exit code for an operation that the operating system refused."""
     if error.errno == errno.ENAMETOOLONG:
         runs = "Give the name of a run (`modelgauge runs` lists them), or a shorter path of a file."
         return f"Error: {error.filename!r} is too long for a name.\n{runs}", USAGE
@@ -332,9 +332,9 @@ def _refusal(error: OSError) -> tuple[str, int]:
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
-    """Whether an error means that nobody reads stdout any more; pipes of an author's code can break, too.
+    """Return whether an error means that stdout is closed; pipes in an author's code can break, too.
 
-    EIO is that of a terminal that is gone; of a file, it is a damaged disk.
+    EIO means a closed terminal; for a file, it means a damaged disk.
     """
     if not (isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EINVAL, errno.EIO)):
         return False

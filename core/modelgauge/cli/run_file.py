@@ -1,4 +1,4 @@
-"""Run files: the options of `run-test` in a file of TOML, one key for each; none is declared here.
+"""Run files: the options of `run-test` in a TOML file, one key each. Options are not declared here.
 
 The command `run` is in `commands/measure.py`.
 """
@@ -20,7 +20,7 @@ _OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
 
 
 def keys_of(command: click.Command) -> dict[str, click.Option]:
-    """The keys of a run file: an option's name with `_` for `-`; a repeatable option has its name in Python."""
+    """Return the keys of a run file: option names with `_` for `-`; repeatable options have their name in Python."""
     options = [
         option
         for option in command.params
@@ -30,7 +30,7 @@ def keys_of(command: click.Command) -> dict[str, click.Option]:
 
 
 def _flag(option: click.Option) -> str:
-    """The long name of an option."""
+    """Return the long name of an option."""
     return max(option.opts, key=len).lstrip("-").replace("-", "_")
 
 
@@ -75,13 +75,13 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> tup
 
 
 def _line_of(key: str, text: str) -> str:
-    """Where a key stands in a file of TOML; nothing where it is written in an unusual way."""
+    """Return `, line N` for a key in a TOML file; "" if it is written in an unusual way."""
     found = re.search(rf"""^[ \t]*\[*[ \t]*["']?{re.escape(key)}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
     return "" if found is None else f", line {text.count(chr(10), 0, found.start()) + 1}"
 
 
 def _checked_value(option: click.Option, value: object, folder: Path, ctx: click.Context) -> Any:
-    """The value of an option as the command line would give it; None for a flag that is off."""
+    """Convert a value to the form in which the command line would pass it; None for a flag that is off."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise click.BadParameter(f"{value!r} is neither true nor false.")
@@ -98,7 +98,7 @@ def _checked_value(option: click.Option, value: object, folder: Path, ctx: click
 
 
 def _texts(option: click.Option, value: object, before: str = "") -> Iterator[str]:
-    """What stands behind an option, once for each time that it is given."""
+    """Return the values of an option as texts, one for each time that it is given."""
     if isinstance(value, dict) and "=" in (option.metavar or ""):
         for key, inner in value.items():
             if isinstance(inner, dict):
@@ -120,7 +120,7 @@ def _scalar(value: object) -> str:
 
 
 def _with_absolute_path(option: click.Option, text: str, folder: Path) -> str:
-    """A text in which a relative path starts at the file's folder."""
+    """Resolve relative paths in a text against the folder of the file."""
     if option.metavar == "KEY=PATH":
         key, equals, path = text.partition("=")
         return f"{key}{equals}{folder / Path(path).expanduser()}"

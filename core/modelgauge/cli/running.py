@@ -77,14 +77,14 @@ report_options = together(
     click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
     heading=OUTPUT,
 )
-"""What becomes of the records: `--max-errors`, `--threshold`, `--output-file`, `--no-report` and the like."""
+"""Options for the records: `--max-errors`, `--threshold`, `--output-file`, `--no-report` and the like."""
 
 
 # --- running and reporting ---------------------------------------------------------------------------
 
 
 class RunObserver:
-    """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished.
+    """Observer of runs as they start and end, so that an interrupted command can list the unfinished ones.
 
     It writes the page of a run before plugins hear of its end, so that they find it in the run's folder.
 
@@ -102,18 +102,18 @@ class RunObserver:
         self.records: list[TestRecord] = []
 
     def run_started(self, run: Mapping[str, Any]) -> None:
-        """A run has its folder."""
+        """Called when the run's folder exists."""
         self.started.append(run)
         log.info("Run %s: %s on %s", run["run_id"], run["test_uid"], run["sut_uid"])
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
-        """An item has its record."""
+        """Called when an item has a record."""
         if (failure := record.failure) is not None:
             item = record.test_item.id
             log.info("Run %s: item %s failed at %s: %s", run_id, item, failure.source_uid, failure.reason)
 
     def run_finished(self, record: TestRecord) -> None:
-        """A run has its record."""
+        """Called when a run has a record."""
         self.records.append(record)
         log.info("Run %s ended after %s s", record.run_id, record.seconds)
         if self._app.settings.report and not record.cancelled and record.folder is not None:
@@ -125,7 +125,7 @@ class RunObserver:
             self.unwritten += write_reports([run], redact=self._app.redact)
 
     def unfinished(self) -> list[Mapping[str, Any]]:
-        """The manifests of the runs that have something left to do."""
+        """Return the manifests of unfinished runs."""
         ended = {record.run_id for record in self.records if not record.ended_early}
         return [run for run in self.started if run["run_id"] not in ended]
 
@@ -192,14 +192,14 @@ def run_and_report(
 
 
 def left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
-    """What `--json` says of pairs that do not fit: nothing where there are none."""
+    """Return the pairs that do not fit, as JSON for `--json`; empty if there are none."""
     found = [pair._asdict() for pair in pairs]
     return {"left_out": found} if found else {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How the runs of a command ended.
+    """Outcome of the runs of a command.
 
     Args:
         app: of this invocation.
@@ -220,7 +220,7 @@ class _Ending:
     interrupted: bool
 
     def exit_code(self) -> int:
-        """The exit code, by what comes first: interrupted, stopped early, too many errors, thresholds."""
+        """Return the exit code, in order of precedence: interrupted, stopped early, too many errors, thresholds."""
         from modelgauge.runs.passing import why_not_passed
 
         records = [run.record for run in self.runs]
@@ -322,7 +322,7 @@ class _Ending:
 
 
 def _has_one_reader() -> bool:
-    """Whether stdout and stderr go to the same terminal, file or pipe."""
+    """Return whether stdout and stderr go to the same terminal, file or pipe."""
     try:
         return os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
     except (OSError, ValueError, AttributeError):  # not even files

@@ -139,7 +139,7 @@ def explain_annotate(
 
 @contextmanager
 def throwaway_runner(options: Mapping[str, Any]) -> Iterator[Runner]:
-    """A `Runner` that caches nothing, waits for no server long, and whose folder is thrown away."""
+    """Return a `Runner` without cache, with short waits for the server, in a temporary folder."""
     with TemporaryDirectory(prefix="modelgauge-") as folder:
         runner = Runner(folder, **{**options, "caching": False, "progress": False})
         runner.options = replace(runner.options, first_patience=_PATIENCE)
@@ -190,7 +190,7 @@ def _make_call(
 
 
 def responses_of(item: ItemRecord) -> Iterator[SUTResponse]:
-    """The responses to an item's prompts, without their annotations."""
+    """Return the responses to an item's prompts, without annotations."""
     return (interaction.response.unannotated for interaction in item.interactions)
 
 
@@ -219,7 +219,7 @@ def _explain(
 
 
 def _texts(prompt: AnyPrompt) -> dict[str, str]:
-    """The texts that the user wrote, by their description."""
+    """Return the texts that the user wrote, by description."""
     return {
         f"the text of message {number}, {role}" if role else "the prompt's text": text
         for number, (role, text) in enumerate(prompt.parts, start=1)

@@ -1,4 +1,4 @@
-"""Where output goes while a command runs: logging to stderr, and with `--json` one object alone to stdout."""
+"""Output streams while a command runs: logs go to stderr, and with `--json` only the object goes to stdout."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class _ToStderr(logging.Handler):
-    """Writes log records like the messages of commands: without secrets, control characters as escapes."""
+    """Log handler that writes records like the messages of commands: secrets redacted, control characters escaped."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()

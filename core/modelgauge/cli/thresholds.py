@@ -1,4 +1,4 @@
-"""`--threshold`: what the results of runs must reach for the exit code 0."""
+"""`--threshold`: conditions on results for exit code 0."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_before(thresholds: Sequence[ResultThreshold], works: Sequence[Work], r
 
 
 def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFolder]) -> None:
-    """As `check_before`, for the tests of runs that are done again.
+    """Check thresholds like `check_before`, for the tests of runs that are repeated.
 
     Args:
         thresholds: what results must reach.
@@ -121,7 +121,7 @@ def _declared_by(record: TestRecord) -> dict[str, tuple[float, float] | None]:
 
 
 class ThresholdCheck:
-    """Compares the results of runs with thresholds. Whatever comes of that, the runs themselves are kept.
+    """Check of results against thresholds. The runs themselves are kept, whatever the outcome.
 
     Args:
         app: of this invocation.
@@ -145,7 +145,7 @@ class ThresholdCheck:
             self._error = error
 
     def as_json(self) -> dict[str, Any]:
-        """What is known, for the object that `--json` prints."""
+        """Return the outcome for the object printed by `--json`."""
         outcomes = [outcome.model_dump(mode="json") for outcome in self._outcomes]
         return {"thresholds": outcomes} if outcomes else {}
 

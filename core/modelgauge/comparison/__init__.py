@@ -1,1 +1,1 @@
-"""Comparing runs: which items pair up, how the systems differ on them, and what that allows to say."""
+"""Comparison of runs: pairing of items, differences between systems, and the conclusions that they allow."""

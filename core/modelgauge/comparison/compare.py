@@ -1,4 +1,4 @@
-"""From runs to a `Comparison`: `compare`, and `compare_pairs` for items that are paired already."""
+"""Comparison of runs: `compare`, and `compare_pairs` for items that are already paired."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -133,7 +133,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
 
 
 def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
-    """The measurements to compare, in the order in which tests have them.
+    """Return the measurements to compare, in the order of the tests.
 
     Raises:
         UnknownNameError: an option names a measurement that no test has.
@@ -153,7 +153,7 @@ def _sides(items: ItemPairs) -> tuple[Mapping[str, object], Mapping[str, object]
 
 
 def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
-    """What was measured of each system in the tests that are compared, by its label."""
+    """Return the measurements of each system in the compared tests, by its label."""
     found: dict[str, Mapping[str, object]] = {}
     for items in runs.items:
         for label, values in zip((runs.baseline.label, items.candidate), _sides(items), strict=True):

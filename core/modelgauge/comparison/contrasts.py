@@ -103,7 +103,7 @@ class Contrast:
         return np.flatnonzero(self._scored)
 
     def _of_values(self) -> Difference:
-        """Return the difference over the items that have a value of both systems."""
+        """Return the difference over the items for which both systems have a value."""
         values = self.values
         if not len(values.before):
             return Difference(difference=None)

@@ -17,7 +17,7 @@ Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse
 
 
 class Difference(Frozen):
-    """How much a candidate's value exceeds the baseline's, over the items that both have in common.
+    """Difference between a candidate's value and the baseline's, over their common items.
 
     Args:
         n_paired: items that both systems have a value for.
@@ -135,9 +135,9 @@ class GroupDifference(Difference):
 
 
 class MarginTest(Frozen):
-    """Whether a difference is smaller than a margin that would matter, by one-sided tests at the level alpha.
+    """Result of one-sided tests at level alpha of whether a difference is smaller than a margin.
 
-    Each test counts missing items as the values most against it, so it is valid whatever they would have scored.
+    Each test gives missing items the least favourable value, so it is valid whatever they would have scored.
 
     Args:
         margin: in units of the measurement.

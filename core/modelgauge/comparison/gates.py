@@ -1,4 +1,4 @@
-"""Gates: what a comparison must show for a build to pass. Callers report failed gates."""
+"""Gates: conditions that a comparison must meet for a build to pass. Callers report failed gates."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class GateOutcome(Frozen):
 
     @classmethod
     def of(cls, gate: str, row: MeasurementComparison | MacroComparison, why: str, *, passed: bool) -> Self:
-        """What a gate says of a row of a comparison; a mean over tests stands under their number."""
+        """Create the outcome of a gate for a row of a comparison; means over tests are listed under their number."""
         test = f"mean of {len(row.tests):,} tests" if isinstance(row, MacroComparison) else row.test
         measurement, candidate = row.measurement, row.candidate
         return cls(gate=gate, test=test, measurement=measurement, candidate=candidate, passed=passed, why=why)
@@ -56,7 +56,7 @@ class GateOutcome(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What is demanded of every test, measurement and candidate of a comparison.
+    """Conditions for every test, measurement and candidate of a comparison.
 
     Args:
         fail_if_worse: none is significantly worse, after adjustment; nor on average over tests.
@@ -100,7 +100,7 @@ class Gates:
                 check_margin(options.margin, name, ends)
 
     def outcomes(self, comparison: Comparison) -> list[GateOutcome]:
-        """What each gate says of each measurement that it concerns.
+        """Return the outcome of each gate for each measurement that it concerns.
 
         Raises:
             InvalidOptionError: a gate needs the direction of a measurement, which is unknown, or names a measurement
@@ -170,9 +170,10 @@ def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
 
 
 def _is_worse(row: MeasurementComparison, family: Family) -> bool:
-    """Whether the candidate is significantly worse, also where the verdict speaks of a margin.
+    """Return whether the candidate is significantly worse, even if the verdict is about a margin.
 
-    A candidate that failed on every item, and on more than the baseline did, has no value to be tested: it is worse.
+    A candidate that failed on every item, and on more items than the baseline did, has no value to test: it is
+    worse.
     """
     if not row.n_paired and row.n_failed_candidate > row.n_failed_baseline:
         return True
@@ -182,7 +183,7 @@ def _is_worse(row: MeasurementComparison, family: Family) -> bool:
 
 
 def _not_worse(row: MeasurementComparison, alpha: float) -> tuple[bool, str]:
-    """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
+    """Return whether non-inferiority is shown, without adjustment, because the gate passes only if all are shown."""
     found = row.equivalence
     if found is None:
         return False, f"no item of {row.candidate} was paired that could show it"

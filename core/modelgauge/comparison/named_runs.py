@@ -1,4 +1,4 @@
-"""Runs and measurements that a caller names."""
+"""Runs and measurements by name."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ _GIVEN = Values(
 def named_runs(
     given: Given | Sequence[Given | RecordedRun], data_dir: str | Path | None = None
 ) -> list[RecordedRun]:
-    """The runs that are meant: several for an invocation.
+    """Return the runs with these names; an invocation may have several.
 
     Args:
         given: what names runs, or a list of such, and of runs that were read already.
@@ -60,7 +60,7 @@ def named_runs(
 
 
 def _of_record(record: TestRecord, data_dir: Path) -> RecordedRun:
-    """The run of a record; with its folder where that holds this very record, whose items are then read from there."""
+    """Return the run of a record, with its folder if that contains this very record, to read items from there."""
     if why_no_run_id(record.run_id) is not None:
         return RecordedRun(record)
     folder = RunFolder(data_dir / RUNS / record.run_id)

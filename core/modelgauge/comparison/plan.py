@@ -1,4 +1,4 @@
-"""`plan_comparison`: how many items and repeats a comparison needs, and which difference it can find.
+"""`plan_comparison`: the number of items and repeats for a comparison, and the differences that it can detect.
 
 What is assumed of the systems lives in `assumptions`, the formulas in `stats`; nothing is rendered here.
 """
@@ -39,7 +39,7 @@ _MOST_ENUMERATED = 1_000_000  # items: beyond, enumeration takes long, and the n
 
 
 class ComparisonDesign(Frozen):
-    """What one way to compare two systems needs, or can find.
+    """Requirements of one way to compare two systems, and the differences that it can detect.
 
     Args:
         samples: whether both systems answer the same items, or each a sample of its own.
@@ -79,7 +79,7 @@ class RepeatedDesign(Frozen):
 
 
 class ComparisonPlan(Frozen):
-    """How many items a comparison of two systems needs, or which difference it can find.
+    """Number of items needed to compare two systems, or the difference that a comparison can detect.
 
     Args:
         schema_version: the version of the JSON format.
@@ -116,7 +116,7 @@ def plan_comparison(
     data_dir: str | Path | None = None,
     **options: Unpack[PlanOptionsDict],
 ) -> ComparisonPlan:
-    """How many items it takes to find a difference between two systems, and which difference n items can find.
+    """Plan a comparison: how many items it needs to detect a difference, or which difference n items can detect.
 
     The assumptions about the systems come from two runs, or else from `rate` or `stddev`. All tests are two-sided. The
     page "Comparisons" of the reference says which formulas these are.
@@ -142,7 +142,7 @@ def plan_comparison(
 
 
 def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
-    """The plan for systems as assumed.
+    """Return the plan under these assumptions.
 
     Args:
         assumed: of the systems and the items.
@@ -179,14 +179,14 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
 
 
 def _ways(assumed: Assumptions) -> tuple[_Way, ...]:
-    """The samples and the tests that fit, those that are recommended first."""
+    """Return the applicable samples and tests, recommended ones first."""
     if assumed.rate is None or assumed.repeats > 1:
         return ("paired", "t"), ("separate", "t")
     return ("paired", "mcnemar_exact"), ("paired", "mcnemar_normal"), ("separate", "proportions")
 
 
 def _power(assumed: Assumptions, options: PlanOptions, way: _Way, effect: float, n: float) -> float:
-    """The power to find an effect in n independent items."""
+    """Return the power to detect an effect with n independent items."""
     samples, test = way
     level: dict[str, Any] = {"alpha": options.alpha, "family": options.comparisons}
     if test == "t" and n > 1:
@@ -205,13 +205,13 @@ def _power(assumed: Assumptions, options: PlanOptions, way: _Way, effect: float,
 
 
 def _with_repeats(assumed: Assumptions, variance: float, repeats: int) -> float:
-    """The variance of the difference of two means of repeats: ω² + σ² / R."""
+    """Return the variance of the difference of two means of repeats: ω² + σ² / R."""
     within = assumed.within_variance or 0.0
     return max(0.0, variance - within) + within / repeats
 
 
 def _design(assumed: Assumptions, options: PlanOptions, way: _Way) -> ComparisonDesign:
-    """What a way to compare needs to find the effect, and what it finds with the items that there are."""
+    """Return the number of items that this design needs, and the effect that it detects with the available items."""
     (samples, test), effect, power = way, options.effect, options.power
     failures = assumed.failure_rates if samples == "paired" else (max(assumed.failure_rates),)
     reaches = partial(_power, assumed, options, way)

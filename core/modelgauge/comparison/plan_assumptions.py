@@ -40,7 +40,7 @@ _NO_CORRELATION = (
 
 
 class Assumptions(Frozen):
-    """What a plan assumes of two systems and their items. Variances are those of single answers.
+    """Assumptions of a plan about two systems and their items. Variances are those of single answers.
 
     Args:
         measurement: the measurement that was read from runs; None without runs.
@@ -73,7 +73,7 @@ class Assumptions(Frozen):
     notes: tuple[Text, ...] = ()
 
     def discordant(self, effect: float) -> tuple[float, float]:
-        """The shares of items that only the baseline, and that only the candidate gets right.
+        """Return the shares of items that only the baseline, and only the candidate, gets right.
 
         Args:
             effect: the candidate's rate less the baseline's.
@@ -101,7 +101,7 @@ class Assumptions(Frozen):
 def assumptions(
     runs: tuple[Given, Given] | None, options: PlanOptions, data_dir: Path | None = None
 ) -> Assumptions:
-    """What a plan assumes.
+    """Return the assumptions of a plan.
 
     Args:
         runs: of the baseline and of the candidate; None if the options say what to assume.
@@ -200,7 +200,7 @@ def _shares(rate: float, candidate: float, alike: float) -> tuple[float, float]:
 
 
 def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: Path | None) -> Assumptions:
-    """What two runs of one test let assume of their systems.
+    """Derive assumptions from two runs of one test.
 
     Raises:
         RecordError: a run cannot be found or read, they are one run, or they have no test or item in common.
@@ -254,7 +254,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
 
 
 def _variation(values: NDArray[np.float64], repeats: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
-    """The fields of `Assumptions` that say how much two systems vary over the same items."""
+    """Return the fields of `Assumptions` that describe the variation of two systems over the same items."""
     before, after = values
     paired, within = float(np.var(after - before, ddof=1)), None
     separate = float(np.var(values, axis=1, ddof=1).sum())
@@ -279,7 +279,7 @@ def _variation(values: NDArray[np.float64], repeats: Sequence[Sequence[Sequence[
 def _design_effect(
     differences: NDArray[np.float64], clusters: NDArray[np.int64] | None, places: NDArray[np.int64]
 ) -> float:
-    """By how much the clusters of the runs' items multiply the variance of the differences."""
+    """Return the factor by which clusters of items multiply the variance of the differences."""
     if clusters is None:
         return 1.0
     codes = clusters[places]
@@ -290,7 +290,7 @@ def _design_effect(
 
 
 def _cost_of_an_answer(record: TestRecord) -> float | None:
-    """Dollars for each answer to an item; None if the run does not know, or paid for nothing."""
+    """Return the dollars per answer to an item; None if the run does not know, or paid for nothing."""
     calls, answers = record.counts.sut_calls, record.counts.items * record.repeats
     if record.spent is None or not record.spent.cost_usd or not calls.paid or not answers:
         return None

@@ -1,4 +1,4 @@
-"""`Comparison`: what a comparison found, as terminal, page, gate and JSON show it. Its rows are in `difference.py`."""
+"""`Comparison`: the result of a comparison, for terminals, pages, gates and JSON. Its rows are in `difference.py`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
@@ -50,7 +50,7 @@ class RankedSystem(Frozen):
 
 
 class LeaderboardTable(Frozen):
-    """Three systems or more, each compared with each on one measurement of one test.
+    """Leaderboard of three systems or more, each compared with each other on one measurement of one test.
 
     Two systems are compared on the items that both have. A candidate and the baseline are told apart where the verdict
     does so, two candidates by the same test.
@@ -128,18 +128,18 @@ class Comparison(Frozen):
     _paired: Sequence[ItemPairs] = PrivateAttr(default=())
 
     def __str__(self) -> str:
-        """The verdicts, a line for each comparison and each mean over tests."""
+        """Return the verdicts, one line for each comparison and each mean over tests."""
         rows = [f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons]
         return "\n".join([*rows, *(f"{mean.measurement}: {mean.verdict_text}" for mean in self.macro)])
 
     def __repr__(self) -> str:
-        """Name the systems and what is compared, in a line; `str` has the verdicts."""
+        """Return one line with the systems and what is compared; `str` has the verdicts."""
         measured = ", ".join(dict.fromkeys(f"{row.test} {row.measurement}" for row in self.comparisons))
         candidates = ", ".join(self.labels[1:])
         return f"<Comparison of {candidates} with {self.baseline.label}: {beginning(measured, 200)}>"
 
     def _repr_html_(self) -> str:
-        """Return the table that a notebook shows: a row for each verdict."""
+        """Return the table for notebooks: one row per verdict."""
         rows, more = self.comparisons[:_MOST_ROWS], len(self.comparisons) - _MOST_ROWS
         means = [f"mean over {len(mean.tests)} tests" for mean in self.macro]
         named: list[MeasurementComparison | MacroComparison] = [*rows, *self.macro]
@@ -157,7 +157,7 @@ class Comparison(Frozen):
         return as_notebook([title, table, Sentences(self.notes)])
 
     def with_items(self, paired: Sequence[ItemPairs]) -> "Comparison":
-        """Return a copy of the comparison that knows its items.
+        """Return a copy of the comparison that includes its items.
 
         Args:
             paired: the paired items of each comparison.
@@ -177,7 +177,8 @@ class Comparison(Frozen):
         return self._paired
 
     def iter_flips(self, most: int | None = None) -> Iterator[FlippedItem]:
-        """The items on which the systems differ: for each comparison the lost, then the won, the worst first.
+        """Yield the items on which the systems differ: for each comparison the lost, then the won, largest
+        differences first.
 
         Args:
             most: at most this many lost and this many won items of each comparison, and no others are read; None for

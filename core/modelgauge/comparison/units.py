@@ -7,7 +7,7 @@ from modelgauge.wording.figures import figure
 
 
 class Unit(NamedTuple):
-    """What differences are shown in.
+    """Unit in which differences are shown.
 
     Args:
         scale: what they are multiplied by.
@@ -18,23 +18,23 @@ class Unit(NamedTuple):
     name: str
 
     def signed(self, value: float | None, error: float | None = None) -> str:
-        """A difference with its sign, and the digits that its error leaves meaningful."""
+        """Format a difference with its sign, and with the digits that its error leaves meaningful."""
         if value is None:
             return ""
         shown = figure(self.scale * value, self.scale * error if error else None)
         return f"+{shown}" if value > 0 and shown.strip("0.,") else shown
 
     def counted(self, shown: str) -> str:
-        """A figure with the name of the unit."""
+        """Format a figure with the name of the unit."""
         return f"{shown} {self.name[:-1] if shown in ('1', '-1') else self.name}".strip()
 
     def between(self, ends: Interval | None, error: float | None = None) -> str:
-        """The ends of an interval of differences."""
+        """Format the ends of an interval of differences."""
         if ends is None:
             return ""
         return " to ".join(self.signed(end, error or abs(ends[1] - ends[0])) for end in ends)
 
 
 def unit_of(value_range: Interval | None) -> Unit:
-    """The unit of a measurement's differences: of a share that goes from 0 to 1, points."""
+    """Return the unit for a measurement's differences: points for shares from 0 to 1."""
     return Unit(100, "points") if value_range == (0, 1) else Unit(1, "")

@@ -1,4 +1,4 @@
-"""Verdicts: what a comparison allows to say of the candidate, as one word and as sentences for any reader.
+"""Verdicts: the conclusion that a comparison allows about the candidate, as one word and as sentences.
 
 A difference is a finding where its adjusted p value is below alpha. Else the sentence says "cannot tell", and which
 difference would have been found: "not significant" is never "equal".
@@ -242,7 +242,7 @@ class _Sentences:
 
 
 class _Amounts:
-    """Differences in words: in points where values go from 0 to 1, with the digits that the error bar allows."""
+    """Formatter of differences: in points if values go from 0 to 1, with the digits that the error bar allows."""
 
     def __init__(self, row: Difference) -> None:
         self._unit = unit_of(row.value_range)
@@ -256,7 +256,7 @@ class _Amounts:
         return self._unit.counted(self.number(value))
 
     def in_full(self, value: float) -> str:
-        """A number that was given, in all its digits."""
+        """Format a given number with all its digits."""
         return self._unit.counted(exact(self._unit.scale * value))
 
     def between(self, interval: Interval | None, form: str = " ({})") -> str:

@@ -1,1 +1,1 @@
-"""Everything that waits, retries, limits, caches, resumes and writes: one asyncio engine, one code path."""
+"""The asyncio engine: concurrency, retries, limits, caching, resuming and writing, all in one code path."""

@@ -18,7 +18,7 @@ _METHODS = ("choose_annotators", "aggregate_measurements")
 
 
 class Inputs(Frozen):
-    """What the objects of a work were made of, beside what is registered.
+    """Sources of the objects of a work, other than registered plugins.
 
     Args:
         plugins: files and modules.
@@ -44,7 +44,7 @@ class Inputs(Frozen):
 
 
 def _checked_options(recorded: dict[str, Any]) -> dict[str, Any]:
-    """The recorded options that this version knows.
+    """Return the recorded options known to this version.
 
     Raises:
         ValueError: a field is missing, or has no such value.
@@ -62,7 +62,7 @@ def _run_options(recorded: Mapping[str, Any]) -> RunOptions:
 
 
 class WorkDescription(RunIdentity):
-    """Which test on which respondent, with which options: names, and how the objects were made.
+    """Description of a work: test, answerer and options by name, and the arguments of its objects.
 
     Args:
         dependency_versions: content hashes of the test's data. No manifest lacks them.
@@ -82,13 +82,13 @@ class WorkDescription(RunIdentity):
     @classmethod
     def of(cls, work: Work, options: RunOptions) -> "WorkDescription":
         """Describe a work; its inputs are known to whoever made its objects."""
-        test, respondent = work.test, work.respondent
+        test, answer_source = work.test, work.answer_source
         return cls(
             test_uid=test.uid,
             test_initialization=_construction(test),
-            sut_uid=respondent.uid,
-            sut_initialization=_construction(respondent),
-            sut_label=respondent.label,
+            sut_uid=answer_source.uid,
+            sut_initialization=_construction(answer_source),
+            sut_label=answer_source.label,
             groups=dict(work.groups),
             dependency_versions=dict(work.dependency_versions),
             dataset=test.dataset,
@@ -103,7 +103,7 @@ class WorkDescription(RunIdentity):
                 ]
             ),
             options=options.recorded(),
-            **annotators_of(work),
+            **describe_annotators(work),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -111,16 +111,16 @@ class WorkDescription(RunIdentity):
         return {name: getattr(self, name) for name in RunIdentity.model_fields}
 
     def run_options(self) -> RunOptions:
-        """The options as a run takes them."""
+        """Return the options in the form that a run takes."""
         return _run_options(self.options)
 
     def chosen(self, *groups: Group) -> dict[str, Any]:
-        """The options of some groups that the run was given, in JSON."""
+        """Return the options given in these groups, as JSON."""
         found = {name: self.options.get(name) for name in options_of(*groups)}
         return {name: value for name, value in found.items() if value is not None}
 
     def objects(self) -> dict[str, dict[str, Any]]:
-        """How the annotators were made, by their names, and the SUTs that they ask, by `ANNOTATOR / SUT`."""
+        """Return the initializations of annotators by name, and of the SUTs that they ask by `ANNOTATOR / SUT`."""
         asked = {
             f"{name} / {key}": judge
             for name, own in (self.judges or {}).items()
@@ -129,8 +129,8 @@ class WorkDescription(RunIdentity):
         return {**self.annotators, **asked}
 
 
-def annotators_of(work: Work) -> dict[str, Any]:
-    """How the annotators of a work, and the SUTs that they ask, were made."""
+def describe_annotators(work: Work) -> dict[str, Any]:
+    """Return the initializations of a work's annotators and of the SUTs that they ask."""
     return {
         "annotators": {name: _construction(annotator) for name, annotator in work.annotators.items()},
         "judges": {

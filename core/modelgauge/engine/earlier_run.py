@@ -1,4 +1,4 @@
-"""What an earlier run recorded: for `resume`, which items are left; for `rescore`, the answers."""
+"""Records of an earlier run: the remaining items for `resume`, the answers for `rescore`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from modelgauge.engine.items.answers import Answerer, Failed
 from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, merged_note
-from modelgauge.engine.run_files.journal import line_of, without_contexts
+from modelgauge.engine.run_files.journal import make_line, without_contexts
 from modelgauge.engine.run_files.lines import unreadable
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError, RedactedAnswerError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # it needs numpy, which costs a worker a fifth of its start
 
 @dataclass(slots=True)
 class EarlierSessions:
-    """What the earlier sessions of a run did; nothing, for a new run.
+    """State left by the earlier sessions of a run; empty for a new run.
 
     Args:
         folder: of the run.
@@ -148,7 +148,7 @@ class EarlierSessions:
                 if at is None:
                     continue
                 record = self.recorded.record(at)
-                if not self._is_record_of(item.item, record):
+                if not self._matches_record(item.item, record):
                     raise RecordError(
                         f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
                         fix="Use the test and the data of that run, or start a new run: the cache pays for "
@@ -174,7 +174,7 @@ class EarlierSessions:
         if record.index not in self.retried:
             return record, line
         _, index = self.retried[record.index]
-        return line_of(record.replaced(replaces=(index,)), record.test_item.id or "", self.redact)
+        return make_line(record.replaced(replaces=(index,)), record.test_item.id or "", self.redact)
 
     def count_left(self, tally: Tally, index: "JournalIndex") -> None:
         """Count the failed items that should have been asked again but were not reached."""
@@ -185,7 +185,7 @@ class EarlierSessions:
             index.add(record, place, record.test_item)
         self.retried.clear()
 
-    def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
+    def _matches_record(self, item: TestItem, record: ItemRecord) -> bool:
         either, recorded = [item], record.test_item
         if not record.is_scored:
             # An author's code may have put something into its contexts that cannot be written.

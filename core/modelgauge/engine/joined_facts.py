@@ -1,4 +1,4 @@
-"""What the parts of a run say of themselves, joined into what the run says."""
+"""Merging of facts that the parts of a run record."""
 
 import json
 from collections import Counter

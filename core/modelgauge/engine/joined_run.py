@@ -12,9 +12,9 @@ from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.joined_facts import agreed, joined_annotators, union
-from modelgauge.engine.parts import JoinedLines, RunPart, SessionPart, Whole, check_facts, whole_of
+from modelgauge.engine.parts import JoinedLines, RunPart, SessionPart, Whole, check_facts, measure_whole
 from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder, merged_note
-from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, make_line
 from modelgauge.engine.run_record import mean_record, write_end
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.wording.phrases import counted
@@ -36,7 +36,7 @@ def join(
         RunStoppedError: the disk refuses.
     """
     check_facts(parts)
-    whole, lines = whole_of(parts), JoinedLines()
+    whole, lines = measure_whole(parts), JoinedLines()
     for part in parts:
         lines.add(part)
     kind = _JoinedSession if isinstance(parts[0], SessionPart) else _JoinedRun
@@ -126,7 +126,7 @@ class _JoinedRun:
                 record, offset, text = line.record(), journal.size, line.line
                 if record.index != place or record.replaces:  # which are about the part's journal
                     record = record.replaced(index=place, replaces=())
-                    _, text = line_of(record, self.description.test_uid, str)
+                    _, text = make_line(record, self.description.test_uid, str)
                 journal.append(text)
                 tally.count(record)
                 index.add(record, offset, record.test_item)

@@ -1,4 +1,4 @@
-"""Those who watch a run and can never break it: observers of its events, and the progress bar on a terminal."""
+"""Observers of a run, whose errors never affect it, and the progress bar on a terminal."""
 
 import asyncio
 import importlib
@@ -21,17 +21,17 @@ class Observer(Protocol):
     """The events of a run; the engine calls all but the last on the event loop, so they must be quick."""
 
     def run_started(self, run: Mapping[str, Any]) -> None:
-        """A run's manifest, when it is written."""
+        """Handle the manifest of a run once it is written."""
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
-        """An item's record, when it is committed."""
+        """Handle the record of an item once it is committed."""
 
     def run_finished(self, record: TestRecord) -> None:
-        """The run's record, when it is written; called in a thread, while other runs go on."""
+        """Handle the record of a run once it is written. Called in a thread while other runs continue."""
 
 
 class Observers:
-    """All observers of a run. The first error of each is logged; none reaches the run."""
+    """Collection of all observers of a run. The first error of each is logged; none affects the run."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = list(observers)
@@ -131,7 +131,7 @@ def _draw(bar: Any, now: Progress) -> None:
 
 
 def _fits(bar: Any, postfix: str) -> bool:
-    """Whether a text leaves room for the bar, which is ten characters long where no width is given."""
+    """Return whether a text leaves room for the bar, which is ten characters long if no width is given."""
     line = bar.format_dict
     return (
         line["ncols"] is None

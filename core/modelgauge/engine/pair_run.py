@@ -15,7 +15,7 @@ from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.limits import window_of
+from modelgauge.engine.calls.limits import choose_window
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.items.answers import Answerer
@@ -32,12 +32,12 @@ from modelgauge.engine.items.source import (
 )
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, make_line
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.run_record import (
+    get_population,
     notes_on_items,
     part_note,
-    population_of,
     run_record,
 )
 from modelgauge.engine.totals import TotalsFile
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Shared:
-    """What the pairs of one run share."""
+    """Resources shared by the pairs of one run."""
 
     options: RunOptions
     writer: Writer
@@ -63,7 +63,7 @@ class Shared:
 
 
 class PairRun:
-    """One test on one respondent, while it runs.
+    """One test on one answer_source, while it runs.
 
     Args:
         work: what to do.
@@ -97,7 +97,7 @@ class PairRun:
             self.folder.journal,
             work.test.measurement_ranges,
             shared.options,
-            is_asked=work.respondent.given is None,
+            is_asked=work.answer_source.given is None,
         )
         self._description = WorkDescription.of(work, shared.options)
         self._sample: Sample | None = None
@@ -160,7 +160,7 @@ class PairRun:
 
     @property
     def known(self) -> int | None:
-        """How many items there are, those of earlier sessions too; None until that is known."""
+        """The number of items, including earlier sessions; None until it is known."""
         if self._source is None or self._source.total is None:
             return self._number
         return self._source.total + len(self._earlier.recorded)
@@ -175,13 +175,13 @@ class PairRun:
 
     @property
     def _expected_number(self) -> int | None:
-        """How many items the result is about; an unfinished run whose answers are measured has answers to fewer."""
+        """The number of items that the result covers; an unfinished run that is rescored has answers to fewer."""
         return self._worker.answerer.number(self.known)
 
     @property
     def _population(self) -> int | None:
-        """How many items the test has, where intervals are about these."""
-        return population_of(self.shared.options, self._expected_number, self._sample)
+        """The number of items in the test, if intervals are about this finite set."""
+        return get_population(self.shared.options, self._expected_number, self._sample)
 
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
@@ -224,7 +224,7 @@ class PairRun:
                 source,
                 lambda item: self._process(item, journal),
                 self.shared.writer,
-                window_of([target.admission.limiter for target in self.targets]),
+                choose_window([target.admission.limiter for target in self.targets]),
                 lambda error: self.stop(None if self.cancelled else error),
             )
             await self._workers.work()
@@ -245,7 +245,7 @@ class PairRun:
         choice = chosen(self.work.test, self.work.dependencies, options, self._ids)
         items, number, total, self._range = choice
         if number is not None and total is not None and self._range is None:
-            total += self.work.respondent.left_out
+            total += self.work.answer_source.left_out
             if number < total:
                 self._sample = Sample(size=number, total=total, seed=options.seed)
         items, number = self._worker.answerer.answered(items, number)
@@ -268,7 +268,7 @@ class PairRun:
             # Many long answers that come at once are not made lines of at once.
             if self.shared.writer.is_crowded:
                 await self.shared.writer.room()
-            clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
+            clean, line = make_line(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
         clean, line = self._earlier.superseding(clean, line)
         self.shared.writer.append(journal, line, lambda offset: self._on_commit(clean, offset, item))
 
@@ -308,7 +308,7 @@ class PairRun:
 
     def _fail(self, stage: RunStage, error: Exception) -> None:
         if self._failure is None:
-            self._failure = run_failure(stage, error, self.work.respondent.again)
+            self._failure = run_failure(stage, error, self.work.answer_source.again)
 
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
         """Write the record; where the disk refuses it, the caller gets it all the same."""
@@ -327,7 +327,7 @@ class PairRun:
         return record
 
     def _record(self, result: dict[str, Any], used: Used, manifest: Mapping[str, Any]) -> TestRecord:
-        """The record of the run, without secrets that an error may have named."""
+        """Build the record of the run, redacting secrets that an error may have named."""
         limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
         record = run_record(
             self._description,
@@ -367,7 +367,7 @@ class PairRun:
         yield from self.tally.notes()
 
     def manifest(self) -> dict[str, Any]:
-        """What `run.json` says of the run."""
+        """Build the contents of `run.json`."""
         made = self._earlier.manifest or {
             "schema_version": SCHEMA_VERSION,
             **self._ids_of_run(),

@@ -1,7 +1,7 @@
-"""Parts of a run: runs that each measured some items of a test. Whether they fit together, and which lines count.
+"""Parts of a run: runs that each measured some items of a test. Checks that they fit, and selection of lines.
 
-A part is a run like any other: a range of items that another machine measured (`item_range`), a stopped run, or the
-rest of it that was measured elsewhere. `joined_run.py` makes one run of parts.
+A part is a run like any other: a range of items that another machine measured (`item_range`), a stopped run, or its
+remaining items, measured elsewhere. `joined_run.py` merges parts into one run.
 """
 
 import json
@@ -198,7 +198,7 @@ def _text(value: Any) -> str:
     return "not set" if value is None else beginning(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
-def whole_of(parts: Sequence[RunPart]) -> Whole:
+def measure_whole(parts: Sequence[RunPart]) -> Whole:
     """Return the size of the whole run, as far as any part shows it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a run would cost: every prompt is made and looked up, none is sent."""
+"""Plan of a run: every request is built and looked up, none is sent."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,7 +15,7 @@ from modelgauge.data.prompts import AnyPrompt, prompt_text
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
-from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, describe_error
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, declared_response, learn_secrets
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
@@ -73,7 +73,8 @@ class Plan(Frozen):
 
 
 class Planner:
-    """Count the calls of the pairs of one command, which pay once for what they share. Nothing is sent.
+    """Planner of the calls for the pairs of one command, which share the calls that they have in common. Nothing is
+    sent.
 
     Args:
         options: as for the run.
@@ -101,15 +102,15 @@ class Planner:
             return self._plan(work)
 
     def _plan(self, work: Work) -> Plan:
-        sut = work.respondent.sut
+        sut = work.answer_source.sut
         if sut is None:
-            raise TypeError(work.respondent)
+            raise TypeError(work.answer_source)
         asked = self._calls(sut)
         judged = {
             name: self._calls(annotator, work.judge_suts.get(name))
             for name, annotator in work.annotators.items()
         }
-        counting = _Counting(work, sut, self._options, asked, judged)
+        counting = _WorkCounter(work, sut, self._options, asked, judged)
         journal = Path() if work.continues is None else work.continues.journal
         recorded = RecordedItems(journal, retry_failed=self._options.retry_failed)
         if work.continues is not None:
@@ -128,7 +129,7 @@ class Planner:
 
 @dataclass(slots=True)
 class _Calls:
-    """Calls of one object in one work: which are known, and how many would be sent.
+    """Calls of one object in one work: known answers, and the number to be sent.
 
     Args:
         keys: None if nothing of the object is cached.
@@ -145,16 +146,16 @@ class _Calls:
     cached: int = 0
 
     def splits(self, sut: PromptResponseSUT[Any, Any]) -> bool:
-        """Whether several completions of a prompt are known to take a call each."""
+        """Return whether several completions of a prompt are known to need separate calls."""
         found_out = sut.completions == "auto" and self.keys is not None
         return always_splits(sut) or (found_out and self.kept(note_key(sut).digest) is not None)
 
     def knows(self, number: int, request: Any) -> bool:
-        """Whether the cache has the answer to a call."""
+        """Return whether the cache has the answer to a call."""
         return self.keys is not None and self.kept(self.keys.key(request, number).digest) is not None
 
     def look_up(self, request: Any, number: int = 0) -> tuple[bool, tuple[Any, AppReport | None] | None]:
-        """Whether a call would be paid; its response, where it is known, with what an observed app reported."""
+        """Return whether a call would be paid for, and its stored response with the app's report, if any."""
         digest = "" if self.keys is None else self.keys.key(request, number).digest
         text = self.kept(digest) if digest else None
         if text is None and (not digest or self.seen.add(digest)):
@@ -168,8 +169,8 @@ class _Calls:
 
 
 @dataclass(slots=True)
-class _Counting:
-    """Counts the calls of one work, item by item."""
+class _WorkCounter:
+    """Counter of the calls of one work, item by item."""
 
     work: Work
     sut: PromptResponseSUT[Any, Any]
@@ -205,7 +206,7 @@ class _Counting:
         except BaseException as error:  # noqa: BLE001  the author's; it would be the item's failure
             self.is_sound = False
             if len(self.reasons) < _MOST_REASONS:
-                self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
+                self.reasons[f"'{uid}': {type(error).__name__}: {describe_error(error)}"] = None
 
     def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
         asked = prompt.prompt.with_options(self.options.sut_options)
@@ -214,7 +215,7 @@ class _Counting:
         return [self._answer(asked, call) for call in calls]
 
     def _look_up(self, prompt: AnyPrompt, number: int) -> list[tuple[Any, Any]]:
-        """The requests that one repeat of a prompt takes, each with its response, where it is known."""
+        """Return the requests for one repeat of a prompt, each with its response if known."""
         requests = [(number, request_for(self.sut, prompt))]
         is_split = prompt.num_completions > 1 and self.asked.splits(self.sut)
         if is_split and not self.asked.knows(*requests[0]):
@@ -231,7 +232,7 @@ class _Counting:
         return found
 
     def _answer(self, prompt: AnyPrompt, calls: list[tuple[Any, Any]]) -> SUTResponse | None:
-        """The answer to one repeat of a prompt, where all its calls are known."""
+        """Return the answer to one repeat of a prompt, if all its calls are known."""
         if any(known is None for _, known in calls):
             return None
         try:
@@ -277,7 +278,7 @@ class _Counting:
         return Plan(
             test_uid=self.work.test.uid,
             sut_uid=self.sut.uid,
-            sut_label=self.work.respondent.label,
+            sut_label=self.work.answer_source.label,
             items=self.items,
             sut_calls=CallCounts(paid=self.asked.paid, cached=self.asked.cached),
             annotator_calls=CallCounts(

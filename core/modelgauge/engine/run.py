@@ -1,4 +1,6 @@
-"""All pairs of one command: what they share is opened once, they run side by side, and all is closed at the end."""
+"""All pairs of one command: shared resources are opened once, pairs run side by side, and everything is closed at
+the end.
+"""
 
 import asyncio
 import logging
@@ -14,7 +16,7 @@ from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.policy import learn_secrets
 from modelgauge.engine.earlier_run import EarlierSessions
-from modelgauge.engine.executors.base import Executor, executor_of
+from modelgauge.engine.executors.base import Executor, create_executor
 from modelgauge.engine.executors.pool import Pool
 from modelgauge.engine.executors.remote_work import RemoteWork, briefed
 from modelgauge.engine.loop.stalls import rarer_collections
@@ -23,7 +25,7 @@ from modelgauge.engine.loop.together import end_task
 from modelgauge.engine.observers import Observer, Observers, Progress, show_progress
 from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
-from modelgauge.engine.switchboard import Switchboard
+from modelgauge.engine.target_pool import TargetPool
 from modelgauge.engine.totals import count_spent
 from modelgauge.engine.work import Work, check_work, numbered_owners
 from modelgauge.errors import ModelGaugeError, RunStoppedError
@@ -31,7 +33,7 @@ from modelgauge.interfaces.watched import in_use
 from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
-    from modelgauge.engine.executors.gate import Gate
+    from modelgauge.engine.executors.worker_admission import WorkerAdmission
     from modelgauge.engine.loop.deadlines import Deadlines
 
 log = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ class Run:
         self.failure: ModelGaugeError | None = None
         self._secrets = secrets or {}
         self._pool: Pool | None = None
-        self._board: Switchboard
+        self._target_pool: TargetPool
         self._pairs: list[PairRun] = []
 
     async def works(
@@ -86,16 +88,16 @@ class Run:
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.push_async_callback(end_task, gathering)
-            executor = executor_of(self.options.executor, self.options.workers)
+            executor = create_executor(self.options.executor, self.options.workers)
             called = [callee for work in works for callee in work.called() if executor is None]
-            board = self._board = await stack.enter_async_context(
-                Switchboard(self.options, called, self._disk_failed)
+            target_pool = self._target_pool = await stack.enter_async_context(
+                TargetPool(self.options, called, self._disk_failed)
             )
             if continues is not None:
-                await in_thread(lambda: count_spent(board.services.budget, continues), "totals")
+                await in_thread(lambda: count_spent(target_pool.services.budget, continues), "totals")
             shared = Shared(
                 options=self.options,
-                writer=board.services.writer,
+                writer=target_pool.services.writer,
                 observers=Observers(observers),
                 invocation_id=await in_thread(lambda: _invocation(continues), "manifest"),
                 manifest=await gathering,
@@ -106,7 +108,7 @@ class Run:
                 stack.push_async_callback(in_thread, self._pairs[-1].folder.forget_if_empty, "folder")
                 await self._pairs[-1].prepare()
             if executor is None:
-                await self._open(board)
+                await self._open(target_pool)
             else:
                 await stack.enter_async_context(self._workers(executor, works))
             if self.options.progress:
@@ -121,9 +123,9 @@ class Run:
             return await asyncio.gather(*tasks)
 
     async def _pair_run(self, work: Work, shared: Shared) -> PairRun:
-        worker = await self._board.worker(work, Tally())
+        worker = await self._target_pool.worker(work, Tally())
         earlier = await in_thread(lambda: self._earlier(work.continues), "run")
-        targets, notes = self._board.targets_of(work), self._board.notes(work)
+        targets, notes = self._target_pool.list_targets(work), self._target_pool.notes(work)
         return PairRun(work, earlier, worker, shared, targets=targets, notes=notes)
 
     def _earlier(self, continues: RunFolder | None) -> EarlierSessions:
@@ -136,10 +138,10 @@ class Run:
     @asynccontextmanager
     async def _workers(self, executor: Executor, works: Sequence[Work]) -> AsyncIterator[None]:
         """Have the items worked on by the workers of an executor, which open the objects; here none is opened."""
-        pairs, options, services = self._pairs, self.options, self._board.services
+        pairs, options, services = self._pairs, self.options, self._target_pool.services
         described = [(pair.work, pair.folder, pair.manifest()) for pair in pairs]
         brief = await in_thread(lambda: briefed(described, options, executor, self._secrets), "brief")
-        targets = [self._board.target(owner) for owner in numbered_owners(works)]
+        targets = [self._target_pool.target(owner) for owner in numbered_owners(works)]
         tallies = [pair.tally for pair in pairs]
         pool = Pool(
             executor,
@@ -160,27 +162,27 @@ class Run:
             if target in pair.targets:
                 pair.stop(failure)
 
-    async def _open(self, board: Switchboard) -> None:
+    async def _open(self, target_pool: TargetPool) -> None:
         """Open all objects; where one cannot be opened, the works that need it end, and the others go on."""
         failures: dict[int, RunStoppedError | None] = {}
         for pair in self._pairs:
             for target in pair.targets:
                 if id(target) not in failures:
-                    failures[id(target)] = await board.open(target)
+                    failures[id(target)] = await target_pool.open(target)
                 if (failure := failures[id(target)]) is not None:
                     pair.stop(failure)
 
-    def _calling(self) -> "list[Deadlines | CallPool | Gate]":
-        """The parts of the run that count the calls under way."""
-        services = self._board.services
-        return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.gate])]
+    def _calling(self) -> "list[Deadlines | CallPool | WorkerAdmission]":
+        """Return the parts of the run that count calls in flight."""
+        services = self._target_pool.services
+        return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.admission])]
 
     async def _finish(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
         """Wait for all pairs; after an interruption no call is sent, and calls under way get a few seconds."""
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
-            self._board.services.stop(
+            self._target_pool.services.stop(
                 RunStoppedError("The run was interrupted.", fix="Run `modelgauge resume`.")
             )
             for pair in self._pairs:
@@ -230,7 +232,7 @@ class Run:
     def _disk_failed(self, error: ModelGaugeError) -> None:
         if self.failure is None:
             self.failure = error
-            self._board.services.stop(error)
+            self._target_pool.services.stop(error)
             for pair in self._pairs:
                 pair.stop(error)
 

@@ -28,7 +28,7 @@ def run_record(
     """Make the record of a run.
 
     Args:
-        description: the test, the respondent and the options.
+        description: the test, the answer_source and the options.
         index: of the run's journal, with all items.
         tally: the items of all sessions.
         used: by all sessions.
@@ -76,7 +76,7 @@ def mean_record(
         facts: as in `run_record`.
     """
     options = description.run_options()
-    population = population_of(options, known, sample)
+    population = get_population(options, known, sample)
     if "result" not in facts:
         means = mean_of_each(index.items(known, population, description.directions))
         facts["result"] = normalized_result(means, options.reduction)
@@ -91,7 +91,7 @@ def write_end(folder: RunFolder, record: TestRecord, totals: Totals, redact: Cal
     folder.write_record(record, redact)
 
 
-def population_of(options: "RunOptions", known: int | None, sample: Sample | None) -> int | None:
+def get_population(options: "RunOptions", known: int | None, sample: Sample | None) -> int | None:
     """Return the number of items that intervals are about; None if they are about all items like these."""
     if not options.finite:
         return None

@@ -29,7 +29,7 @@ from pydantic_core import to_json
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import JOURNAL, RunFolder, refused
-from modelgauge.engine.run_files.journal import blank_line, line_of
+from modelgauge.engine.run_files.journal import blank_line, make_line
 from modelgauge.engine.run_files.lines import JournalLines, whole_lines
 from modelgauge.engine.run_files.shared_journal import TURN, SharedJournal
 from modelgauge.errors import RunStoppedError
@@ -179,9 +179,9 @@ class SharedRun:
             there = {line.index: line.line for line in lines.after(0)}
             end = journal.path.stat().st_size
             for item in reversed(items):
-                line = line_of(item.replaced(replaces=()), source_uid, self._redact)[1]
+                line = make_line(item.replaced(replaces=()), source_uid, self._redact)[1]
                 if line != there.get(item.index) or {*item.replaces} - {item.index}:
-                    journal.append(line_of(item, source_uid, self._redact)[1])
+                    journal.append(make_line(item, source_uid, self._redact)[1])
             self._blank_secrets(journal.path, end)
             index = JournalIndex(journal.path, ranges)
             offsets = {line.index: line.offset for line in lines}

@@ -1,6 +1,6 @@
-"""What a run has used in all its sessions, in a small file beside the journal: calls, tokens, dollars, time.
+"""Usage of a run over all its sessions, in a small file beside the journal: calls, tokens, dollars, time.
 
-A session is one process that works on the run: the one that began it, and each `resume`.
+A session is one process that works on the run: the first command, and each `resume`.
 """
 
 import logging
@@ -34,7 +34,7 @@ _FIELDS = {key: "cost_usd" if key == "cost" else key for key in _KEYS}
 
 
 class Totals(Frozen):
-    """What all sessions of a run used together, up to the last item that was written, and how far the run is.
+    """Totals of a run over all sessions, up to the last item written, and its progress.
 
     Args:
         used: by all calls; in the file its fields are beside the others.
@@ -87,7 +87,7 @@ class TotalsFile:
 
     @property
     def used(self) -> Used:
-        """What all sessions used until now."""
+        """The usage of all sessions so far."""
         return self._tally.used(monotonic() - self._begun)
 
     def open(self) -> None:

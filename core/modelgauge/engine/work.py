@@ -18,8 +18,8 @@ from modelgauge.interfaces.test import PromptResponseTest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Respondent:
-    """Who answers the prompts: a SUT that is asked, cases that hold their answers, or the journal of an earlier run.
+class AnswerSource:
+    """Source of answers: a SUT, cases with given answers, or the journal of an earlier run.
 
     Exactly one of `sut`, `given` and `journal` is there.
 
@@ -44,8 +44,8 @@ class Respondent:
     left_out: int = 0
 
     @classmethod
-    def of(cls, sut: PromptResponseSUT[Any, Any], label: str | None = None) -> "Respondent":
-        """Make the respondent that is a SUT."""
+    def of(cls, sut: PromptResponseSUT[Any, Any], label: str | None = None) -> "AnswerSource":
+        """Make the answer_source that is a SUT."""
         return cls(uid=sut.uid, initialization=sut.initialization, sut=sut, label=label)
 
 
@@ -58,11 +58,11 @@ class Callee(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One test on one respondent, with all that the test needs.
+    """One test on one answer_source, with all that the test needs.
 
     Args:
         test: asks and measures.
-        respondent: answers.
+        answer_source: answers.
         annotators: by the test's own names.
         judge_suts: for each of these names, the SUTs that the annotator asks.
         dependencies: where the test's data is.
@@ -72,7 +72,7 @@ class Work:
     """
 
     test: PromptResponseTest
-    respondent: Respondent
+    answer_source: AnswerSource
     annotators: Mapping[str, CompletionAnnotator[Any]] = field(default_factory=dict)
     judge_suts: Mapping[str, JudgeSUTs] = field(default_factory=dict)
     dependencies: Mapping[str, Path] = field(default_factory=dict)
@@ -91,8 +91,8 @@ class Work:
                 )
 
     def called(self) -> list[Callee]:
-        """The objects that are called: the SUT, the annotators, and those that they ask."""
-        suts = [] if self.respondent.sut is None else [Callee(self.respondent.sut)]
+        """Return the objects to call: the SUT, the annotators, and the SUTs that they ask."""
+        suts = [] if self.answer_source.sut is None else [Callee(self.answer_source.sut)]
         annotators = [
             Callee(annotator, self.judge_suts.get(name)) for name, annotator in self.annotators.items()
         ]
@@ -113,7 +113,7 @@ def check_work(work: Work) -> None:
                 f"get_annotators of test '{work.test.uid}' names an annotator {name!r}.",
                 fix="Name it with a plain text, which stands in the records.",
             )
-    sut = work.respondent.sut
+    sut = work.answer_source.sut
     if sut is None:
         return
     check_sut(sut)
@@ -130,5 +130,5 @@ def check_work(work: Work) -> None:
 
 
 def numbered_owners(works: Sequence[Work]) -> list[Owner]:
-    """The objects that are called for works, each once, in an order that is the same in all processes."""
+    """Return the objects to call for several works, without duplicates, in the same order in all processes."""
     return list({id(callee.owner): callee.owner for work in works for callee in work.called()}.values())

@@ -12,7 +12,7 @@ _TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it 
 
 
 class Workers:
-    """Work on the items of a source until there are no more.
+    """Tasks that process the items of a source until it is exhausted.
 
     Args:
         source: hands out the items.

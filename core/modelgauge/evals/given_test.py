@@ -18,7 +18,7 @@ from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
 from modelgauge.engine.calls.policy import JudgeSUTs
 from modelgauge.engine.items.item_ids import Ids
-from modelgauge.engine.work import Respondent, Work
+from modelgauge.engine.work import AnswerSource, Work
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.base import Metric
@@ -227,7 +227,7 @@ class GivenTest(JudgedTest):
         again = "Then evaluate again, since answers that were given cannot be resumed."
         return Work(
             test=self,
-            respondent=Respondent(
+            answer_source=AnswerSource(
                 uid=GIVEN, initialization=_GIVEN, given=self.answer, again=again, left_out=self.left_out
             ),
             annotators=self.metrics,

@@ -31,11 +31,11 @@ from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.datasets.differences import SavedGoldens
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.description import annotators_of
+from modelgauge.engine.description import describe_annotators
 from modelgauge.engine.joined_facts import numbered
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.folder import REPORT, RUNS, RunFolder, new_id
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.shared_run import SharedRun
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
@@ -252,7 +252,7 @@ class Session:
         with in_use(test.metrics.values()):
             work = test.work(resolver.judges)
             (item,) = test.make_test_items({})
-            self._say("made", {**annotators_of(work), **runner.facts(resolver)})
+            self._say("made", {**describe_annotators(work), **runner.facts(resolver)})
             self._say("hyperparameters", logged_hyperparameters())
             for version in self._saved_goldens.versions_of(test.answered[0].case):
                 self._say("data_set", version.model_dump())
@@ -297,7 +297,7 @@ class Session:
         record = exception_record(begun.number, item, [], StageError(stage, "assert_test", error))
         title = title_of(case) if known else begun.test
         shown = Shown(title, False, (), f"{record.error_type}: {record.message}")
-        self._keep(begun, line_of(record, "assert_test", self._redact)[1], shown)
+        self._keep(begun, make_line(record, "assert_test", self._redact)[1], shown)
 
     # --- the files of this process -----------------------------------------------------------------------------------
 

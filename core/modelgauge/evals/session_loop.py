@@ -18,8 +18,8 @@ from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.policy import CallPolicy
 from modelgauge.engine.loop.stalls import rarer_collections
-from modelgauge.engine.run_files.journal import line_of
-from modelgauge.engine.switchboard import Switchboard
+from modelgauge.engine.run_files.journal import make_line
+from modelgauge.engine.target_pool import TargetPool
 from modelgauge.engine.work import Work
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.annotator import current_asker
@@ -101,7 +101,7 @@ class SessionLoop:
 
     def __init__(self, tally: Tally, count: Callable[[], None]) -> None:
         self._tally, self._count = tally, count
-        self._boards: dict[tuple[object, ...], Switchboard] = {}
+        self._target_pools: dict[tuple[object, ...], TargetPool] = {}
         self._failure: ModelGaugeError | None = None
         self._under_way: set[Job] = set()
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
@@ -167,13 +167,13 @@ class SessionLoop:
             stack.enter_context(rarer_collections())
             while (job := await self._jobs.get()) is not None:
                 try:
-                    board = await self._board(job, stack)
+                    target_pool = await self._target_pool(job, stack)
                 except BaseException as error:  # noqa: BLE001  whoever waits for the case is told
                     self._under_way.discard(job)
                     job.end_use()
                     _tell(job, error)
                     continue
-                job.task = self._loop.create_task(self._judge(job, board), context=job.context)
+                job.task = self._loop.create_task(self._judge(job, target_pool), context=job.context)
                 job.task.add_done_callback(job.end_use)
                 if job.is_given_up:
                     job.task.cancel()
@@ -183,39 +183,39 @@ class SessionLoop:
             if tasks:
                 await asyncio.wait(tasks)
 
-    async def _board(self, job: Job, stack: AsyncExitStack) -> Switchboard:
+    async def _target_pool(self, job: Job, stack: AsyncExitStack) -> TargetPool:
         """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
         options, called = job.options, job.work.called()
         job.ending.enter_context(in_use(callee.owner for callee in called))
         is_cached = any(CallPolicy.of(*callee).is_cached for callee in called)
         key = (options.concurrency, options.first_repeat, is_cached)
-        if key not in self._boards:
-            board = await stack.enter_async_context(Switchboard(options, called, self._disk_failed))
-            board.services.writer.before_each_group(self._count)
-            self._boards[key] = board
-        board = self._boards[key]
-        job.targets = board.targets_of(job.work)
+        if key not in self._target_pools:
+            target_pool = await stack.enter_async_context(TargetPool(options, called, self._disk_failed))
+            target_pool.services.writer.before_each_group(self._count)
+            self._target_pools[key] = target_pool
+        target_pool = self._target_pools[key]
+        job.targets = target_pool.list_targets(job.work)
         self._under_way.add(job)
         open_now = {id(target.owner) for job in self._under_way for target in job.targets}
-        await board.close_idle(open_now, _MOST_OPEN)
+        await target_pool.close_idle(open_now, _MOST_OPEN)
         for target in job.targets:
-            if (failure := await board.open(target)) is not None:
+            if (failure := await target_pool.open(target)) is not None:
                 raise failure
-        return board
+        return target_pool
 
-    async def _judge(self, job: Job, board: Switchboard) -> None:
-        current_asker.set(board)
+    async def _judge(self, job: Job, target_pool: TargetPool) -> None:
+        current_asker.set(target_pool)
         current_tally.set(self._tally)
         try:
-            worker = await board.worker(job.work, self._tally)
+            worker = await target_pool.worker(job.work, self._tally)
             record = await worker.process(0, job.item)
             redact = job.options.redactor.redact_json_text
-            written, line = line_of(job.named(record), job.work.test.uid, redact)
-            if board.services.writer.is_busy:
-                await board.services.writer.drained()
+            written, line = make_line(job.named(record), job.work.test.uid, redact)
+            if target_pool.services.writer.is_busy:
+                await target_pool.services.writer.drained()
             self._check_disk()
             unreported = (note for target in job.targets for note in target.notes())
-            notes = (*board.notes(job.work), *unreported)
+            notes = (*target_pool.notes(job.work), *unreported)
             job.end_use()  # first: its test may change the settings of what it called from here on
             job.ended.put(Judged(record, written, line, notes))
         except BaseException as error:  # noqa: BLE001  likewise
@@ -230,8 +230,8 @@ class SessionLoop:
 
     def _disk_failed(self, error: ModelGaugeError) -> None:
         self._failure = error
-        for board in self._boards.values():
-            board.services.stop(error)
+        for target_pool in self._target_pools.values():
+            target_pool.services.stop(error)
 
 
 def _tell(job: Job, error: BaseException) -> None:

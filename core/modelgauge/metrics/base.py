@@ -21,7 +21,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.engine.loop.deadlines import never_waits, result_of
+from modelgauge.engine.loop.deadlines import never_waits, run_without_waiting
 from modelgauge.engine.loop.together import all_done
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
@@ -361,7 +361,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     async def _annotate_at_once(self, request: TestCase) -> Score:
         coroutine: Any = self.score(own_case(request))
-        return self._as_score(result_of(coroutine))
+        return self._as_score(run_without_waiting(coroutine))
 
     async def _scored_by(self, name: str, request: TestCase) -> Score:
         asked = _Asked(name)

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.engine.loop.together import all_of
+from modelgauge.engine.loop.together import wait_for_all
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.sut import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
@@ -192,7 +192,7 @@ class JudgeMetric(Metric):
         """
         if isinstance(self.procedure, Procedure):
             return await self._scored(self.procedure, test_case)
-        scored = await all_of([self._scored(part, test_case) for part in self.procedure.parts.values()])
+        scored = await wait_for_all([self._scored(part, test_case) for part in self.procedure.parts.values()])
         parts = dict(zip(self.procedure.parts, scored, strict=True))
         return Score(
             self.procedure.reduce([score.value for score in scored]),
@@ -282,7 +282,7 @@ class JudgeMetric(Metric):
     async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
         size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await all_of([self._verdicts_of(judge, case, chunk) for chunk in chunks])
+        judged = await wait_for_all([self._verdicts_of(judge, case, chunk) for chunk in chunks])
         return [verdict for verdicts in judged for verdict in verdicts]
 
     async def _verdicts_of(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:

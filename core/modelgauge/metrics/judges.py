@@ -19,7 +19,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.loop.blocking import blocking
-from modelgauge.engine.switchboard import call_once
+from modelgauge.engine.target_pool import call_once
 from modelgauge.errors import CallError, InvalidOptionError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.sut import PromptResponseSUT

@@ -12,7 +12,7 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.dependencies.paths import DependencyPaths
 from modelgauge.dependencies.request import ResolvedDependency
 from modelgauge.dependencies.store import DependencyStore
-from modelgauge.engine.work import Respondent, Work, check_work
+from modelgauge.engine.work import AnswerSource, Work, check_work
 from modelgauge.errors import (
     DefinitionError,
     DependencyError,
@@ -105,8 +105,8 @@ class Resolver:
         for (test, names), of_test in zip(made_tests, test_matches, strict=True):
             annotators = self._annotators(names)  # one object for all SUTs, with one limit
             for sut, of_sut in zip(made_suts, sut_matches, strict=True):
-                respondent = Respondent.of(sut, of_sut.label)
-                work = self._work(test, respondent, data[_owner(test)], annotators)
+                answer_source = AnswerSource.of(sut, of_sut.label)
+                work = self._work(test, answer_source, data[_owner(test)], annotators)
                 try:
                     check_work(work)
                     works.append(replace(work, groups=of_test.groups))
@@ -121,10 +121,10 @@ class Resolver:
         _warn_of(self.left_out)
         return works
 
-    def answered(self, test: TestName, respondent: Respondent) -> Work:
+    def answered(self, test: TestName, answer_source: AnswerSource) -> Work:
         """A test and recorded answers, ready to run; no SUT is made."""
         ((made, names),) = self._tests([test], [])
-        return self._work(made, respondent, self.data(made), self._annotators(names))
+        return self._work(made, answer_source, self.data(made), self._annotators(names))
 
     def test(self, test: TestName) -> PromptResponseTest:
         """A test by object or uid."""
@@ -232,14 +232,14 @@ class Resolver:
     def _work(
         self,
         test: PromptResponseTest,
-        respondent: Respondent,
+        answer_source: AnswerSource,
         data: DependencyPaths,
         annotators: Mapping[str, CompletionAnnotator[Any]],
     ) -> Work:
         paths = data.for_a_run()
         return Work(
             test=test,
-            respondent=respondent,
+            answer_source=answer_source,
             annotators=annotators,
             judge_suts={name: self.judges(annotator) for name, annotator in annotators.items()},
             dependencies=paths,

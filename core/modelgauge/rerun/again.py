@@ -256,8 +256,8 @@ def _prepared_rest(
         with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):
             made = resolver.works([test], [names.sut or described.sut_uid])[0]
         original.check_unchanged(made, runner.options.redactor)
-        respondent = replace(made.respondent, label=described.sut_label)
-        work = replace(made, respondent=respondent, groups=described.groups, continues=continues)
+        answer_source = replace(made.answer_source, label=described.sut_label)
+        work = replace(made, answer_source=answer_source, groups=described.groups, continues=continues)
         yield runner, work, resolver
 
 

@@ -19,7 +19,7 @@ from modelgauge.engine.calls.policy import learn_secrets
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
 from modelgauge.engine.run_files.manifest import is_signed
-from modelgauge.engine.work import Respondent, Work
+from modelgauge.engine.work import AnswerSource, Work
 from modelgauge.errors import (
     CacheError,
     InputFileError,
@@ -125,9 +125,9 @@ class OriginalRun:
         versions = self.described.dependency_versions
         return {f"{self._owner}:{key}": version for key, version in versions.items()}
 
-    def recorded_answers(self, folder: RunFolder) -> Respondent:
+    def recorded_answers(self, folder: RunFolder) -> AnswerSource:
         """The run's SUT as its answers in the journal of a folder stand for it: nobody is asked."""
-        return Respondent(
+        return AnswerSource(
             uid=self.described.sut_uid,
             initialization=Initialization.load(self.described.sut_initialization),
             label=self.described.sut_label,

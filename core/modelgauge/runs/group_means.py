@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.engine.items.item_frame import ItemFrame, lines_of
+from modelgauge.engine.items.item_frame import ItemFrame, read_lines
 from modelgauge.stats.comparisons.overall import clusters_over_tests, overall_mean, parts_of_clusters
 from modelgauge.stats.intervals import CONFIDENCE, normal_quantile
 
@@ -142,7 +142,7 @@ def _clusters(records: Sequence[TestRecord]) -> list[NDArray[np.int64]]:
 def _labels(record: TestRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return hashes of the items' prompts, and of their data and ids; of the run alone if these are unknown."""
     # Damage is reported when the items themselves are read.
-    items = ItemFrame(lines_of(record), record, skip_damaged=True)
+    items = ItemFrame(read_lines(record), record, skip_damaged=True)
     questions, origins = items.questions, items.origins
     # If it has no items, they are in other runs.
     number = len(items) or max([value.n for value in record.result.values() if isinstance(value, Estimate)])

@@ -13,9 +13,9 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import load_settings
 from modelgauge.dependencies.store import DependencyStore
 from modelgauge.engine.executors.messages import Brief
-from modelgauge.engine.executors.remote_work import hash_of
+from modelgauge.engine.executors.remote_work import hash_file
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.manifest import versions_of
+from modelgauge.engine.run_files.manifest import list_versions
 from modelgauge.engine.work import Work
 from modelgauge.errors import RunStoppedError
 from modelgauge.metrics.judges import judging_by_default
@@ -85,7 +85,7 @@ def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: 
     test = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
     if answers is None:
         made = resolver.works([test], [described.sut_uid])[0]
-        return replace(made, respondent=replace(made.respondent, label=described.sut_label))
+        return replace(made, answer_source=replace(made.answer_source, label=described.sut_label))
     return resolver.answered(test, original.recorded_answers(RunFolder(Path(answers))))
 
 
@@ -94,7 +94,7 @@ def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: 
 
 def _check_files(files: dict[str, str]) -> None:
     for file, digest in files.items():
-        if (here := hash_of(Path(file))) != digest:
+        if (here := hash_file(Path(file))) != digest:
             raise RunStoppedError(
                 f"its plugin file {file} is not the driver's (SHA-256 here: {here:.12}; there: {digest:.12}).",
                 fix="Put the same file under the same path everywhere.",
@@ -103,7 +103,7 @@ def _check_files(files: dict[str, str]) -> None:
 
 def _check_versions(manifest: Mapping[str, Any]) -> None:
     there = {DISTRIBUTION: manifest.get("modelgauge"), **manifest.get("plugins", {})}
-    here = versions_of(there)
+    here = list_versions(there)
     for name, version in there.items():
         if here[name] != version:
             has = f"{name} {here[name]}" if here[name] else f"no {name}"

@@ -18,8 +18,8 @@ from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.messages import TAB, Brief, LineBuffer, packed, unpacked
 from modelgauge.engine.executors.remote_admission import Calls, RemoteAdmission
 from modelgauge.engine.items.contexts import with_contexts
-from modelgauge.engine.run_files.journal import line_of
-from modelgauge.engine.switchboard import Switchboard
+from modelgauge.engine.run_files.journal import make_line
+from modelgauge.engine.target_pool import TargetPool
 from modelgauge.engine.work import numbered_owners
 from modelgauge.errors import DefinitionError, ModelGaugeError, RecordError
 from modelgauge.interfaces.watched import in_use
@@ -134,7 +134,7 @@ class _Serving:
         self._workers: list[ItemWorker] = []
         self._targets: list[list[Target]] = []
         self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
-        self._board: Switchboard
+        self._target_pool: TargetPool
 
     async def work(self, inbox: _Inbox) -> None:
         """Work until there is no more."""
@@ -142,14 +142,14 @@ class _Serving:
         called = [callee for work in works for callee in work.called()]
         async with AsyncExitStack() as stack:
             stack.enter_context(in_use(numbered_owners(works)))
-            board = await stack.enter_async_context(
-                Switchboard(options, called, self._on_broken, self._entrance)
+            target_pool = await stack.enter_async_context(
+                TargetPool(options, called, self._on_broken, self._entrance)
             )
-            self._board = board
+            self._target_pool = target_pool
             for work, tally in zip(works, self._tallies, strict=True):
-                self._workers.append(await board.worker(work, tally))
-                self._targets.append(board.targets_of(work))
-            board.services.writer.before_each_group(WorkerCounts(self._tallies, self._post).send_growth)
+                self._workers.append(await target_pool.worker(work, tally))
+                self._targets.append(target_pool.list_targets(work))
+            target_pool.services.writer.before_each_group(WorkerCounts(self._tallies, self._post).send_growth)
             self._post("ready", await self._open_failures())
             turning = asyncio.get_running_loop().create_task(self._signs.keep_turning())
             try:
@@ -164,7 +164,9 @@ class _Serving:
 
     async def _open_failures(self) -> list[tuple[int, str, str]]:
         """Open all objects; the numbers of those that cannot be opened, and why."""
-        opened = [(target, await self._board.open(target)) for target in dict.fromkeys(self._all_targets())]
+        opened = [
+            (target, await self._target_pool.open(target)) for target in dict.fromkeys(self._all_targets())
+        ]
         return [(self._number(target), why.problem, why.fix) for target, why in opened if why is not None]
 
     def _all_targets(self) -> list[Target]:
@@ -177,7 +179,7 @@ class _Serving:
         return RemoteAdmission(owner.uid, self._numbers[id(owner)], services, self._calls)
 
     def _on_broken(self, error: ModelGaugeError) -> None:
-        self._post("broken", error.problem, error.fix, self._board.services.writer.is_broken)
+        self._post("broken", error.problem, error.fix, self._target_pool.services.writer.is_broken)
 
     def _hear(self, kind: str, fields: list[Any], body: bytes) -> None:
         if kind == "item":
@@ -199,7 +201,7 @@ class _Serving:
 
     async def _item(self, work: int, index: int, classes: Any, *, body: bytes) -> None:
         """Work on an item, and send its record once its calls are committed."""
-        writer, uid = self._board.services.writer, self._run.works[work].test.uid
+        writer, uid = self._target_pool.services.writer, self._run.works[work].test.uid
         current_tally.set(self._tallies[work])
         try:
             written, _, answers = body.partition(TAB)
@@ -211,20 +213,20 @@ class _Serving:
             return
         if writer.is_crowded:
             await writer.room()
-        _, line = line_of(record, uid, self._run.options.redactor.redact_json_text)
+        _, line = make_line(record, uid, self._run.options.redactor.redact_json_text)
         writer.append(self._outbox, packed("record", work, index, body=line[:-1]), lambda _: None)
 
     def _halt(self, target: int | None) -> None:
         """Let the calls of a target go on that wait to be sent again, or all: the driver refuses them."""
         if target is None:
-            self._board.services.give_up_waiting()
+            self._target_pool.services.give_up_waiting()
         for owner in self._all_targets():
             if self._number(owner) == target:
                 owner.admission.pauses.give_up()
 
     async def _report(self, work: int) -> None:
         """Report a work to the driver; its counts are sent with the last group that is written."""
-        await self._board.services.writer.drained()
+        await self._target_pool.services.writer.drained()
         notes = dict.fromkeys(note for target in self._targets[work] for note in target.notes())
         self._post("reported", work, list(notes))
 

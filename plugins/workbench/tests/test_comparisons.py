@@ -11,7 +11,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PYTEST, Counts
 from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.metrics import ExactMatchMetric
 from modelgauge.reports.comparisons.report import answers
@@ -251,7 +251,7 @@ def session(folder, run_id, *files, uid="pytest", context=None):
         counts=Counts(items=len(items), scored=len(items)),
     )
     run.write_manifest(record.model_dump(mode="json", exclude={"counts", "result"}), str)
-    run.journal.write_bytes(b"".join(line_of(item, "t", str)[1] for item in items))
+    run.journal.write_bytes(b"".join(make_line(item, "t", str)[1] for item in items))
     run.write_record(record, str)
     return run_id
 

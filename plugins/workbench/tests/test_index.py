@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from modelgauge import run_test
 from modelgauge.data.items import TestItem
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.files.whole import replacing
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
@@ -168,7 +168,7 @@ def test_items_are_those_of_the_journal_whenever_it_is_read(tmp_path_factory, st
         item = first.test_item.replaced(prompts=TestItem([f"question {number}"]).prompts)
         line = first.replaced(index=place, replaces=tuple(replaces), test_item=item)
         with journal.open("ab") as file:
-            file.write(line_of(line, "t", str)[1])
+            file.write(make_line(line, "t", str)[1])
         if looks:
             places(index)
     items = recorded_run(RunFolder(journal.parent)).items().records()

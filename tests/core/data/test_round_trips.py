@@ -32,7 +32,7 @@ from modelgauge.data.responses import (
 )
 from modelgauge.data.results import CallCounts, Counts, RunFailure
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.errors import InvalidDataError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -173,7 +173,7 @@ def test_json_gives_back_the_same_value(value):
 @given(item_records | exceptions)
 def test_a_line_of_a_journal_gives_back_its_record(record):
     assert item_from_json(record.model_dump_json().encode(), "a file") == record  # as in version 1
-    read = item_from_json(line_of(record, "a test", str)[1], "a file")
+    read = item_from_json(make_line(record, "a test", str)[1], "a file")
     assert read.replaced(digests=record.digests) == record
 
 

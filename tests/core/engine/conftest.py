@@ -7,7 +7,7 @@ from blockbuster import blockbuster_ctx
 
 from modelgauge import CompletionAnnotator, FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.config.settings import load_settings
-from modelgauge.engine import switchboard as engine_board
+from modelgauge.engine import target_pool as engine_pool
 from modelgauge.interfaces.identity import identity_name
 from modelgauge.plugins.discovery import Plugins
 
@@ -171,8 +171,8 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_board.Services
-    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_pool.Services
+    monkeypatch.setattr(engine_pool, "Services", lambda *args: services(*args, sleep=sleep))
     return waits
 
 

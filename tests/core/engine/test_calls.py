@@ -22,9 +22,9 @@ from modelgauge import (
     Usage,
 )
 from modelgauge.config.secrets import SecretStore
-from modelgauge.engine import switchboard as engine_board
+from modelgauge.engine import target_pool as engine_pool
 from modelgauge.engine.calls.limits import START, Outcome
-from modelgauge.engine.calls.retries import Backoff, classify, outcome_of
+from modelgauge.engine.calls.retries import Backoff, classify, get_outcome
 from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
 
 
@@ -156,8 +156,8 @@ def test_a_call_that_waits_for_a_rate_limit_keeps_its_place(
             await asyncio.sleep(0)
         calls_by_its_end.append(len(sut.calls))
 
-    services = engine_board.Services
-    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_pool.Services
+    monkeypatch.setattr(engine_pool, "Services", lambda *args: services(*args, sleep=sleep))
     assert run(make_test(2), sut, concurrency=1, caching=False).counts.scored == 2
     assert calls_by_its_end == [1 + beside]
 
@@ -180,9 +180,9 @@ def test_the_time_of_a_call_does_not_pass_while_others_are_before_it(
     async def sleep(seconds):
         """Over at once, so that others go on while the call waits for a place only."""
 
-    services = engine_board.Services
+    services = engine_pool.Services
     monkeypatch.setattr(
-        engine_board, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now)
+        engine_pool, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now)
     )
     record = run(make_test(3), FunctionSUT("sut", answer), concurrency=1, call_timeout=150)
     assert record.counts.scored == scored
@@ -197,12 +197,12 @@ def test_back_offs_grow_to_a_bound_and_respect_the_server(attempt, after):
 
 
 def test_what_a_limiter_is_told():
-    assert outcome_of(Retry(rate_limited=True), OSError()) is Outcome.rate_limited
-    assert outcome_of(Retry(rate_limited=True), TimeoutError()) is Outcome.rate_limited
-    assert outcome_of(Retry(), OSError()) is Outcome.server_error
-    assert outcome_of(Retry(), TimeoutError()) is Outcome.timed_out
-    assert outcome_of(Retry(), CallTimeoutError("x", fix="y")) is Outcome.timed_out
-    assert outcome_of(None, TimeoutError()) is outcome_of(Fatal(), TimeoutError()) is Outcome.other
+    assert get_outcome(Retry(rate_limited=True), OSError()) is Outcome.rate_limited
+    assert get_outcome(Retry(rate_limited=True), TimeoutError()) is Outcome.rate_limited
+    assert get_outcome(Retry(), OSError()) is Outcome.server_error
+    assert get_outcome(Retry(), TimeoutError()) is Outcome.timed_out
+    assert get_outcome(Retry(), CallTimeoutError("x", fix="y")) is Outcome.timed_out
+    assert get_outcome(None, TimeoutError()) is get_outcome(Fatal(), TimeoutError()) is Outcome.other
 
 
 def test_an_author_is_not_asked_about_what_the_engine_said():

@@ -9,7 +9,7 @@ from modelgauge import PromptWithContext, SUTOptions, TestItem, load_record, res
 from modelgauge.cache.folder import FolderBackend
 from modelgauge.cache.responses import ResponseCache
 from modelgauge.data.item_records import item_from_json
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.runs.record_files import record_as_json
@@ -117,7 +117,7 @@ def test_lines_of_version_1_give_what_they_hold():
     for line in written:
         record = item_from_json(line.encode(), "a file")
         assert record.model_dump_json() == line
-        assert item_from_json(line_of(record, "a test", str)[1], "a file") == record
+        assert item_from_json(make_line(record, "a test", str)[1], "a file") == record
 
 
 def test_a_run_of_version_1_is_resumed_and_rescored(journal, run_folder):
@@ -134,7 +134,7 @@ def test_a_prompt_that_is_not_that_of_the_item_stands_in_full():
     record = item_from_json(VERSION_1.read_bytes().splitlines()[0], "a file")
     first, *others = record.interactions
     other = record.replaced(interactions=(first.replaced(prompt=PromptWithContext("another")), *others))
-    assert item_from_json(line_of(other, "a test", str)[1], "a file") == other
+    assert item_from_json(make_line(other, "a test", str)[1], "a file") == other
 
 
 @pytest.mark.parametrize("place", [2, -1, "0", 0.5])

@@ -13,7 +13,7 @@ from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.run_files.shared_journal import SharedJournal
 from modelgauge.engine.shared_run import SharedRun
 from modelgauge.errors import RunStoppedError
@@ -43,7 +43,7 @@ def item(index, **fields):
 
 
 def line(index):
-    return line_of(item(index), "test", str)[1]
+    return make_line(item(index), "test", str)[1]
 
 
 @pytest.fixture

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from modelgauge import PromptWithContext, TestItem, TextPrompt
 from modelgauge.engine.items import source as engine_source
 from modelgauge.engine.items.item_ids import Ids
-from modelgauge.engine.items.source import ItemSource, field_of, field_of_context, fields_of, numbered, sample
+from modelgauge.engine.items.source import (
+    ItemSource,
+    get_context_field,
+    get_field,
+    list_fields,
+    numbered,
+    sample,
+)
 from modelgauge.errors import DefinitionError
 
 texts = st.text(max_size=3)
@@ -202,7 +209,7 @@ def test_a_field_of_a_context_comes_before_those_of_its_metadata():
     }
     item = TestItem(["question"], context=context)
     expected = {"a": 1, "b": None, "c": 3, "d": None, "e": 6, "f": None}
-    assert {name: field_of_context(context, name) for name in expected} == expected
-    assert {name: field_of(item, name) for name in expected} == expected
-    assert {name: fields_of(item).get(name) for name in expected} == expected
-    assert field_of_context("no mapping", "a") is None
+    assert {name: get_context_field(context, name) for name in expected} == expected
+    assert {name: get_field(item, name) for name in expected} == expected
+    assert {name: list_fields(item).get(name) for name in expected} == expected
+    assert get_context_field("no mapping", "a") is None

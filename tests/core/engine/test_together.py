@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from modelgauge.engine.bookkeeping.failures import StageError
-from modelgauge.engine.loop.together import WaitingLine, all_done, all_of
+from modelgauge.engine.loop.together import WaitingLine, all_done, wait_for_all
 from modelgauge.errors import RunStoppedError
 
 
@@ -32,14 +32,14 @@ def test_all_are_done_whatever_fails(values):
 def test_the_first_failure_is_raised_when_all_have_ended(values):
     ended = []
     with pytest.raises(LookupError, match="first"):
-        asyncio.run(all_of([giving(value, ended) for value in values]))
+        asyncio.run(wait_for_all([giving(value, ended) for value in values]))
     assert ended == values
 
 
 def test_what_stops_all_calls_is_raised_before_others():
     with pytest.raises(RunStoppedError):
-        asyncio.run(all_of([giving(one, []) for one in (1, LookupError(), STOPPED)]))
-    assert asyncio.run(all_of([giving(one, []) for one in (1, 2)])) == [1, 2]
+        asyncio.run(wait_for_all([giving(one, []) for one in (1, LookupError(), STOPPED)]))
+    assert asyncio.run(wait_for_all([giving(one, []) for one in (1, 2)])) == [1, 2]
 
 
 def test_a_waiting_line_gives_turns_in_the_order_of_arrival_and_passes_on_a_lost_one():

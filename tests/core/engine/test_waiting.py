@@ -19,7 +19,7 @@ from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import Outcome
-from modelgauge.engine.calls.retries import classify, outcome_of
+from modelgauge.engine.calls.retries import classify, get_outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
@@ -396,5 +396,5 @@ def test_a_question_of_a_judge_that_found_no_server_is_not_the_judges_own():
 
 
 def test_a_limiter_learns_of_calls_that_may_have_met_a_full_queue():
-    assert outcome_of(LOST, REFUSED) is Outcome.unreachable
-    assert outcome_of(LATE, TimeoutError()) is Outcome.rate_limited
+    assert get_outcome(LOST, REFUSED) is Outcome.unreachable
+    assert get_outcome(LATE, TimeoutError()) is Outcome.rate_limited

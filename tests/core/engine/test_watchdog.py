@@ -7,7 +7,7 @@ import time
 import pytest
 
 from modelgauge import FunctionSUT
-from modelgauge.engine import switchboard as engine_board
+from modelgauge.engine import target_pool as engine_pool
 from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, apps, evaluate, observe
 from modelgauge.metrics import ExactMatchMetric, Metric
@@ -16,7 +16,7 @@ from modelgauge.metrics import ExactMatchMetric, Metric
 @pytest.fixture
 def impatient(monkeypatch):
     """The watchdog looks often, and is soon at the end of its patience."""
-    for module in (engine_board, apps):
+    for module in (engine_pool, apps):
         monkeypatch.setattr(module, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02))
 
 

@@ -126,7 +126,9 @@ def resolver(tmp_path):
 def test_each_name_is_made_once_in_a_run(resolver):
     first, second = resolver.works(["asks"], ["helper", Named("mine")])
     assert first.test is second.test
-    assert first.respondent.sut is first.judge_suts["length"]["helper"] is first.judge_suts["own"]["helper"]
+    assert (
+        first.answer_source.sut is first.judge_suts["length"]["helper"] is first.judge_suts["own"]["helper"]
+    )
     assert resolver.distributions == {"acme-plugin"}
 
 
@@ -194,7 +196,7 @@ def test_groups_patterns_and_labels_are_names_too(resolver):
     ):
         (work,) = resolver.works(["all"], ["me=helper"])
     assert (work.test.uid, work.groups) == ("asks", {"all": 2})
-    assert (work.respondent.uid, work.respondent.label) == ("helper", "me")
+    assert (work.answer_source.uid, work.answer_source.label) == ("helper", "me")
     with pytest.raises(IncompatibleError):
         resolver.works(["asks_*"], ["helper"])
 

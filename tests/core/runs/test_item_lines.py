@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from modelgauge.data.items import TestItem
 from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.engine.items.scored_items import JournalIndex
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.run_files.lines import JournalLines, RecordLines
 from modelgauge.errors import RecordError
 
@@ -37,7 +37,7 @@ def test_lines_behind_an_offset_are_all_whole_lines(folder, scored):
 def test_summary_is_that_of_the_record_however_the_line_is_spelled(folder, scored, failure):
     torn = failure(0).failures[0].replaced(repeat=1)
     for record in (scored(3), failure(4), scored(5, failures=(torn,))):
-        ours = line_of(record, "t", str)[1]
+        ours = make_line(record, "t", str)[1]
         spaced = json.dumps(dict(reversed(json.loads(ours).items()))).encode() + b"\n"
         run = folder()
         run.journal.write_bytes(ours + spaced)

@@ -4,7 +4,7 @@ import pytest
 
 from modelgauge.bundles.run_checks import check_run
 from modelgauge.engine.earlier_run import RecordedItems
-from modelgauge.engine.run_files.journal import blank_line, line_of
+from modelgauge.engine.run_files.journal import blank_line, make_line
 from modelgauge.engine.run_files.lines import JournalLines
 from modelgauge.runs.recorded_run import recorded_run
 
@@ -16,7 +16,7 @@ def run(folder, record, scored, failure):
     lines = [failure(0), provisional, scored(2), scored(1, replaces=(5_000_000,)), scored(0, replaces=(0,))]
     made = folder()
     made.write_manifest(record().model_dump(mode="json", exclude={"counts", "result"}), str)
-    made.journal.write_bytes(b"".join(line_of(line, "t", str)[1] for line in lines))
+    made.journal.write_bytes(b"".join(make_line(line, "t", str)[1] for line in lines))
     return made
 
 
@@ -48,7 +48,7 @@ def test_line_counts_until_it_is_replaced(run):
 def test_line_that_replaces_its_own_index_keeps_later_lines(folder, scored):
     lines = [scored(0), scored(0, replaces=(0,)), scored(1), scored(0, replaces=(0, 7))]
     run = folder()
-    run.journal.write_bytes(b"".join(line_of(line, "t", str)[1] for line in lines))
+    run.journal.write_bytes(b"".join(make_line(line, "t", str)[1] for line in lines))
     assert [line.number for line in JournalLines(run.journal)] == [3, 4]
 
 
@@ -66,12 +66,12 @@ def test_appended_line_does_not_change_a_reading_that_has_begun(folder, scored):
     reading = iter(JournalLines(run.journal))
     next(reading)
     with run.journal.open("ab") as file:
-        file.write(line_of(scored(2, replaces=(0,)), "t", str)[1])
+        file.write(make_line(scored(2, replaces=(0,)), "t", str)[1])
     assert [line.number for line in reading] == [2]
 
 
 def test_blank_line_is_an_item_without_texts(folder, scored):
-    whole = line_of(scored(4_000_000), "t", str)[1]
+    whole = make_line(scored(4_000_000), "t", str)[1]
     blank = blank_line(4_000_000, len(whole))
     run = folder()
     run.journal.write_bytes(blank)

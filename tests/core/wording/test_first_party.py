@@ -7,7 +7,7 @@ import pytest
 
 from modelgauge.cache.opening import open_cache
 from modelgauge.cli.main import cli
-from modelgauge.engine.executors.base import executor_of
+from modelgauge.engine.executors.base import create_executor
 from modelgauge.errors import ModelGaugeError
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.first_party import FIRST_PARTY
@@ -17,7 +17,7 @@ def ask(kind, name, folder):
     """Ask for a name as users do; return what they read."""
     asks = {
         "command": lambda: cli.resolve_command(click.Context(cli), [name]),
-        "executor": lambda: executor_of(name, 1),
+        "executor": lambda: create_executor(name, 1),
         "cache": lambda: open_cache(f"{name}://host", folder),
     }
     with pytest.raises((ModelGaugeError, click.UsageError)) as caught:

@@ -1,4 +1,4 @@
-"""`modelgauge bundle`, `unbundle` and `check`: runs for other people, and whether runs are what they say."""
+"""`modelgauge bundle`, `unbundle` and `check`: sharing runs, and verifying them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def bundle(
 
 
 def _all_secrets(app: App) -> Redactor:
-    """A redactor that knows the secrets that any installed plugin wants, as far as they can be found."""
+    """Return a redactor with the secrets of all installed plugins, as far as they can be found."""
     for registry in app.plugins.registries:
         for injection in (secret for entry in registry for secret in entry.injections):
             try:
@@ -207,7 +207,7 @@ def check(
 
 
 def _rescorer(app: App, again: dict[str, Any]) -> Scores:
-    """What measures the answers of a run again."""
+    """Return a function that scores the answers of a run again."""
     from modelgauge.bundles.rescoring import check_scores
     from modelgauge.rerun.original import Names
 
@@ -223,7 +223,7 @@ def _rescorer(app: App, again: dict[str, Any]) -> Scores:
 
 
 def _lines(checked: Checked) -> Iterator[str]:
-    """What was found, a line for each finding."""
+    """Format the problems, one line each."""
     for problem in checked.findings:
         yield f"{checked.name}: {problem}"
     for run in checked.runs:

@@ -1,4 +1,4 @@
-"""`modelgauge cache`: how much is kept of what was answered, whether it is sound, why it is hit; copy it, forget it."""
+"""`modelgauge cache`: size and integrity of the cache, explanations of hits, copying and forgetting."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _no_cache_yet(place: str) -> str:
 
 
 def _place(app: App, opened: ResponseCache | None) -> str:
-    """Where a cache is, for messages: as the user named it, without a password."""
+    """Return the location of a cache for messages: as the user named it, without a password."""
     named = app.settings.cache
     return (
         str(app.settings.data_dir / "cache") if named is None else named if opened is None else opened.place

@@ -1,4 +1,4 @@
-"""`modelgauge compare`, `plan`, `sample` and `calibrate-judge`: is one system better, and is its judge right?"""
+"""`modelgauge compare`, `plan`, `sample` and `calibrate-judge`: comparisons of systems, and calibration of judges."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _write_page(app: App, page: OutputFile | None, comparison: Comparison, *, wi
 
 
 def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapping[str, str]) -> str:
-    """The command that shows items on which systems differ; nothing where they are shown, or there are none."""
+    """Return the command that shows items on which systems differ; "" if they are shown already, or there are none."""
     if flips or not any(row.wins + row.losses for row in comparison.comparisons):
         return ""
     return shlex.join(["modelgauge", *(ids.get(arg, arg) for arg in app.args), "--flips", "3"])
@@ -249,7 +249,7 @@ def sample(app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path
 
 
 def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
-    """What names the same runs later, as `latest` may not."""
+    """Return names that keep meaning the same runs, unlike `latest`."""
     in_folders = all(run.folder is not None for run in found)
     names = [run.record.run_id for run in found] if in_folders else given
     folder = app.given.get("data_dir")

@@ -95,7 +95,7 @@ def _ask(shell: str, program: click.Command, app: App) -> ShellComplete:
 
 
 def _command(program: click.Group, app: App, words: Sequence[str]) -> click.Command:
-    """The command that words name; `app` keeps it where it is a plugin's, else it will load what `--plugin` names."""
+    """Return the command that words name. `app` is kept for a plugin's command, which needs `--plugin` loaded."""
     first = App()
     ctx = click.Context(program, obj=first)
     command: click.Command = program
@@ -108,7 +108,7 @@ def _command(program: click.Group, app: App, words: Sequence[str]) -> click.Comm
 
 
 def _values(parameter: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-    """The values of an option or argument that begin like this."""
+    """Return the values of an option or argument with this prefix."""
     metavar, name = parameter.make_metavar(ctx), str(parameter.name)
     if metavar.startswith(_RUN_METAVARS):
         app = ctx.ensure_object(App)

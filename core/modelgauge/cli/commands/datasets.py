@@ -1,4 +1,4 @@
-"""`modelgauge datasets`: what is in data set files, whether they can be read, and how two of them differ."""
+"""`modelgauge datasets`: contents and validity of data set files, and differences between two of them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm)
 def _inspect(
     app: App, file: Path, form: FileForm
 ) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
-    """What a file holds, and all that is wrong with it; no reading where none of it can be read.
+    """Read a file, and list everything wrong with it. The reading is None if nothing can be read.
 
     Raises:
         InvalidOptionError: a column is named for a field that the goldens do not have.
@@ -128,7 +128,7 @@ def _inspect(
 
 
 def _read(app: App, name: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
-    """The goldens of a file, or of a saved data set, all that was read of it, and of which kind they are."""
+    """Read the goldens of a file or saved data set; return them, the complete reading, and their kind."""
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.fields import is_conversation
     from modelgauge.datasets.file_tests import file_named
@@ -201,7 +201,7 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
 
 
 def _readable_goldens(app: App, file: Path, form: FileForm) -> EvaluationDataset:
-    """All goldens of a file; what may be wrong with them goes to stderr.
+    """Read all goldens of a file, printing warnings to stderr.
 
     Raises:
         InputFileError: a row cannot be read.

@@ -1,4 +1,4 @@
-"""`modelgauge dependencies`: the external data of tests: what is here, what is missing, how to get it."""
+"""`modelgauge dependencies`: the external data of tests, whether present or missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> tuple[TableColumn, TableColumn]:
-    """The columns of a list of data that say whose it is."""
+    """Return the columns of a list of data that name its owner."""
     tests, keys = [row["test_uid"] for row in rows], [row["key"] for row in rows]
     return TableColumn("TEST", tests, fold=12), TableColumn("KEY", keys, fold=8)
 
@@ -161,7 +161,7 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
 
 
 def _uids(app: App, tests: Sequence[str]) -> list[str]:
-    """The tests that names, groups and patterns stand for."""
+    """Return the tests behind names, groups and patterns."""
     from modelgauge.plugins.name_matches import NameMatch, matches_of
 
     found: list[NameMatch[str]] = matches_of(app.plugins.tests, tests)
@@ -169,7 +169,7 @@ def _uids(app: App, tests: Sequence[str]) -> list[str]:
 
 
 def _tests_with_secrets(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
-    """The tests, once all secrets that they want are there."""
+    """Return the tests, after checking that all their secrets are available."""
     registry = app.plugins.tests
     app.secrets.require([secret for name in names for secret in registry.resolve(name).entry.injections])
     resolver = app.runner().resolver()

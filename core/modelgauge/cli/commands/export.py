@@ -1,4 +1,4 @@
-"""`modelgauge report` and `export`: runs as an HTML page that needs no network, and as tables in files."""
+"""`modelgauge report` and `export`: runs as an HTML page that works offline, and as tables in files."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def export(
 
 
 def _paths(output: Path, tables: Sequence[RecordTable], file_type: str) -> dict[Path, RecordTable]:
-    """The file of each table.
+    """Return the file for each table.
 
     Raises:
         UsageError: one file is named for several tables, or its name is that of another type.

@@ -68,7 +68,7 @@ def list_all(app: App, /) -> None:
 
 
 def _list_command(plural: str, about: str) -> click.Command:
-    """The command that lists one kind."""
+    """Create the command that lists one kind."""
 
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
     @click.option("-v", "--verbose", is_flag=True, help="Show the class of each, even if lines get long.")
@@ -187,7 +187,7 @@ def list_secrets(app: App, /) -> None:
 
 
 def _wanted_secrets(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
-    """The secrets by name with the uids that want them, and what went wrong with importing their classes."""
+    """Return the required secrets by name with the uids that require them, and errors from importing their classes."""
     found: dict[str, tuple[type[Secret], list[str]]] = {}
     failures: dict[str, None] = {}
     for registry in app.plugins.registries:

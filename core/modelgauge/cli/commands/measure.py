@@ -1,4 +1,4 @@
-"""`modelgauge run-test` and `run`: the commands that begin runs."""
+"""`modelgauge run-test` and `run`: the commands that start runs."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _run(
 def _checked_works(
     runner: Runner, pairs: _Pairs, given: dict[str, Any], baseline: BaselineCheck | None
 ) -> tuple[list[Work], Resolver]:
-    """What is to be run, once it is known that thresholds and the baseline fit.
+    """Return the works to run, after checking thresholds and the baseline.
 
     Raises:
         UsageError: a name, a secret, data, a combination, a threshold or the baseline is wrong; raised before any call.
@@ -213,7 +213,7 @@ def _checked_works(
     check_before(given["thresholds"], works, runner.options.reduction)
     if baseline is not None:
         baseline.choose(subjects_of_test(work.test.uid, work.test.dataset) for work in works)
-        baseline.check([(work.test.uid, work.respondent.uid, work.respondent.label) for work in works])
+        baseline.check([(work.test.uid, work.answer_source.uid, work.answer_source.label) for work in works])
     return works, resolver
 
 
@@ -250,7 +250,7 @@ def _read_file(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
 
 
 def _hidden_options() -> Iterator[click.Parameter]:
-    """The options of `run-test`, hidden from the help of `run`: that of `run-test` lists them."""
+    """Return the options of `run-test`, hidden from the help of `run`, which refers to `run-test`."""
     for option in run_test.params:
         hidden = copy(option)
         if isinstance(hidden, click.Option):

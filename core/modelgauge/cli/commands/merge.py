@@ -1,4 +1,4 @@
-"""`modelgauge merge`: runs that are parts of one run become one."""
+"""`modelgauge merge`: joins parts into one run."""
 
 from __future__ import annotations
 

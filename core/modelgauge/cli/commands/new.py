@@ -1,4 +1,4 @@
-"""`modelgauge new`: a package with a plugin, whose tests pass as it is written."""
+"""`modelgauge new`: generates a plugin package with passing tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`modelgauge plugins`: what is installed, how long it takes to load, and what is wrong with it."""
+"""`modelgauge plugins`: installed plugins, their load times and problems."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _check_identifier(identifier: str | None) -> None:
 
 
 def _environment(app: App, options: TestRunOptions) -> dict[str, str]:
-    """The environment of pytest, which xdist's workers inherit."""
+    """Return the environment of pytest, which xdist's workers inherit."""
     from modelgauge.evals.pytest_plugin import OPTIONS
 
     settings = app.settings
@@ -174,7 +174,7 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
 
 
 def _plugin_arguments() -> list[str]:
-    """Arguments that load our plugin of pytest where it does not load by itself."""
+    """Return arguments that load our pytest plugin if it does not load by itself."""
     from importlib.metadata import entry_points
 
     from modelgauge.evals import pytest_plugin

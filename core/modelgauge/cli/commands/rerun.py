@@ -1,4 +1,4 @@
-"""`modelgauge resume` and `rescore`: the commands that do a run again, or the rest of it."""
+"""`modelgauge resume` and `rescore`: the commands that continue or repeat a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _rerun_options = together(
     together(offline_option, dependency_option, heading=DATA),
     shared_options,
 )
-"""What does not change the results of a run."""
+"""Options that do not affect the results of a run."""
 
 
 @click.command("resume", cls=GroupedCommand)
@@ -130,7 +130,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
 
 
 def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
-    """The options that a run is done again with."""
+    """Return the options with which to repeat a run."""
     for name in ("sut", "test", "dataset", "judge"):
         if measured.get(name) is not None:
             yield from (f"--{name}", str(measured[name]))

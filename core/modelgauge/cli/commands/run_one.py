@@ -128,7 +128,7 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
 
 
 def sut_prompt(given: dict[str, Any]) -> AnyPrompt:
-    """The prompt that `prompt_options` and `sut_options` gave.
+    """Return the prompt given by `prompt_options` and `sut_options`.
 
     Raises:
         UsageError: there is no prompt, or there are two.
@@ -152,7 +152,7 @@ def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
 
 
 def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
-    """The prompt, with what `--context` gave.
+    """Return the prompt, with the context from `--context`.
 
     Raises:
         UsageError, InputFileError: see `sut_prompt`; or the context is not JSON.
@@ -196,14 +196,14 @@ def _show(app: App, call: SingleCall, answer_name: str, **given: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A JSON value or model as JSON data."""
+    """Convert a value or model to JSON data."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value, fallback=repr)
 
 
 def shown(value: Any) -> str:
-    """A JSON value or model for a person, indented: texts as they are; of a response what it says only."""
+    """Format a value or model for people, as indented text; for a response, only the fields that are set."""
     from modelgauge.data.responses import SUTResponse
 
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""`modelgauge runs`: the list of runs as they were recorded, and deleting some; nothing that they name is imported."""
+"""`modelgauge runs`: the list of recorded runs, and deletion of runs. Nothing that they name is imported."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def runs(
 
 
 def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: datetime | None) -> bool:
-    """Whether a run is wanted; one whose manifest is damaged is, unless a test or a SUT is named."""
+    """Return whether a run matches. Runs with a damaged manifest match unless a test or SUT is named."""
     if not (test or sut or since):
         return True
     try:
@@ -154,7 +154,7 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
 
 
 def _pair_labels(row: dict[str, Any]) -> tuple[str, str]:
-    """The test's uid, for recorded answers, whose tests share a name, with their data set; and the SUT's label."""
+    """Return the labels of test and SUT. Tests of recorded answers share a name, so they include the data set."""
     from modelgauge.data.records import DatasetReference
     from modelgauge.data.results import GIVEN
 

@@ -1,4 +1,4 @@
-"""`modelgauge show`: runs as they were recorded, and their items; nothing that they name is imported."""
+"""`modelgauge show`: recorded runs and their items. Nothing that they name is imported."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
 
 
 def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
-    """What is written about runs is called so: by their invocation where one name meant several runs of it.
+    """Return the base name for files about runs: the invocation if one name meant several of its runs.
 
     Args:
         names: that a command was given.
@@ -226,7 +226,7 @@ def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
 
 
 def _known_lines(context: Any) -> Iterator[str]:
-    """The right answer in an item's context: its parts that are named so; else the whole context, shortened."""
+    """Return the right answer in an item's context: fields with telling names, or the whole context, shortened."""
     from modelgauge.cli.commands.run_one import shown
     from modelgauge.reports.item_texts import expected_in
 

@@ -1,1 +1,1 @@
-"""Judges as instruments: their labels and those of people, how far both agree, and scores corrected for errors."""
+"""Judges as instruments: their labels and those of people, the agreement of both, and corrected scores."""

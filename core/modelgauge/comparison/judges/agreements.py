@@ -1,4 +1,4 @@
-"""How far labels of answers agree: a judge's with people's, people's with each other's, judges' with each other's."""
+"""Agreement of labels: between judge and people, among people, and among judges."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Coefficient(Frozen):
 
 
 class Agreement(Frozen):
-    """How far labels agree.
+    """Agreement of labels.
 
     Args:
         between: whose labels: the judge's and people's, those of people with each other, or those of several judges.
@@ -88,7 +88,7 @@ class LabelledAnswer(NamedTuple):
 
 
 def kind_of(labels: Iterable[float]) -> LabelKind:
-    """What labels are: 0 and 1, whole numbers of which there are few, or any numbers.
+    """Return the scale of the labels: binary, ordinal or continuous.
 
     Args:
         labels: of judges and people.
@@ -101,7 +101,7 @@ def kind_of(labels: Iterable[float]) -> LabelKind:
 
 
 def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind) -> Iterator[Agreement]:
-    """The agreement of judge and people, and where there are several of people and of judges, among themselves.
+    """Return the agreement of judge and people, and among people and among judges if there are several.
 
     Args:
         answers: on which they agree or not.
@@ -120,7 +120,7 @@ def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKi
 
 
 def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind) -> Agreement:
-    """The agreement of people with each other, on the answers that several of them labelled.
+    """Return the agreement of people with each other, on the answers that several of them labelled.
 
     Args:
         answers: on which they agree or not.
@@ -138,7 +138,7 @@ def _clusters(answers: Sequence[LabelledAnswer]) -> NDArray[np.int64] | None:
 
 
 def _labels_of_people(answers: Sequence[LabelledAnswer]) -> list[list[float | None]]:
-    """The labels of each answer, by rater; None if a rater gave none."""
+    """Return the labels of each answer, by rater; None if a rater gave none."""
     raters = list(dict.fromkeys(rater for answer in answers for rater in answer.people))
     return [[answer.people.get(rater) for rater in raters] for answer in answers]
 
@@ -216,7 +216,7 @@ def _of_full_agreement(
 
 
 def _coefficients(kind: LabelKind, raters: int) -> Iterator[tuple[str, Callable[[Ratings], float | None]]]:
-    """The coefficients that fit such labels, by their names."""
+    """Return the coefficients that suit these labels, by name."""
     yield "raw_agreement", raw_agreement
     if kind != "numbers" and raters == 2:
         yield "cohen_kappa", partial(cohen_kappa, weights=None if kind == "binary" else "quadratic")
@@ -229,7 +229,7 @@ def _coefficients(kind: LabelKind, raters: int) -> Iterator[tuple[str, Callable[
 
 
 def _pairs(ratings: Ratings, judges: int) -> Iterator[Ratings]:
-    """The labels of each rater and each judge; the judges' are the first columns."""
+    """Return the labels of each rater and each judge; the judges come first."""
     columns = range(ratings.codes.shape[1])
     for judge, rater in product(columns[:judges], columns[judges:]):
         yield ratings._replace(codes=ratings.codes[:, [rater, judge]])
@@ -238,7 +238,7 @@ def _pairs(ratings: Ratings, judges: int) -> Iterator[Ratings]:
 def _mean_of_pairs(
     statistic: Statistic, judges: int, ratings: Ratings, times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The mean of a coefficient over judges and raters, weighted by the answers that both labelled."""
+    """Return the mean of a coefficient over judges and raters, weighted by the answers that both labelled."""
     pairs = [*_pairs(ratings, judges)]
     values = np.array([statistic(pair, times) for pair in pairs])
     answers = np.array([times @ (pair.codes >= 0).all(axis=1) for pair in pairs])

@@ -1,4 +1,4 @@
-"""`calibrate_judge`: how far a judge agrees with people, and what people would have scored."""
+"""`calibrate_judge`: a judge's agreement with people, and the scores that people would give."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ class CalibratedSUT(Frozen):
 
 
 class Calibration(Frozen):
-    """How far a judge agrees with people, and which scores people would give.
+    """Agreement of a judge with people, and estimates of the scores that people would give.
 
     Args:
         schema_version: the version of the JSON format.
@@ -101,7 +101,7 @@ def calibrate_judge(
     encoding_type: str = "utf-8",
     data_dir: str | Path | None = None,
 ) -> Calibration:
-    """How far a judge agrees with people, and which scores people would give.
+    """Compare a judge with people, and estimate the scores that people would give.
 
     The corrected scores hold if the answers were drawn at random, as `sample_answers` draws them. The page
     "Comparisons" of the reference says which formulas these are.
@@ -162,7 +162,7 @@ def _agreements(
 
 
 class _JudgedRun(NamedTuple):
-    """What was measured of each item of a run: of its first measured repeat, which is the answer that people label."""
+    """Measurements of each item of a run, from its first measured repeat, whose answer people label."""
 
     sut: str
     run_id: str
@@ -189,7 +189,7 @@ class _JudgedRun(NamedTuple):
         return None if None in (*low, *high) else (min(low), max(high))
 
     def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
-        """The measurements of these names, of each item that has all."""
+        """Return the measurements with these names of each item that has all of them."""
         return {
             item: tuple(held[name] for name in names)
             for item, held in self.items.items()
@@ -198,7 +198,7 @@ class _JudgedRun(NamedTuple):
 
 
 def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The measurements of the judges, which each run has."""
+    """Return the judges' measurements, which every run has."""
     held = [dict.fromkeys(name for item in run.items.values() for name in item) for run in judged]
     common = [name for name in held[0] if all(name in values for values in held)]
     return chosen_measurements(common, (measurement,) if isinstance(measurement, str) else measurement or ())
@@ -210,7 +210,7 @@ def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str]
 def _matched(
     ratings: Iterable[SheetRow], judged: Sequence[_JudgedRun], scores: set[float], good: int
 ) -> Sheet:
-    """The labels of the runs' answers, like the scores of the judge.
+    """Match the labels to the runs' answers, on the scale of the judge's scores.
 
     Raises:
         InputFileError: rows are wrong.
@@ -255,7 +255,7 @@ def _matched(
 
 
 def labels_like(scores: Iterable[float], good: int = GOOD) -> Callable[[int], float]:
-    """How ratings from 1 to 5 become labels like the judge's scores: right or wrong, from 0 to 1, or as they are.
+    """Return a function that converts ratings from 1 to 5 to the judge's scale: binary, 0 to 1, or unchanged.
 
     Args:
         scores: of the judge.
@@ -270,7 +270,7 @@ def labels_like(scores: Iterable[float], good: int = GOOD) -> Callable[[int], fl
 
 
 def _number(label: Any, *, binary: bool) -> float:
-    """A label as a number.
+    """Convert a label to a number.
 
     Raises:
         ValueError: it is none; the message is what is wanted.

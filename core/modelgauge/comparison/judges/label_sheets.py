@@ -123,7 +123,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, str | None]]) -> None:
 
 
 def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[RecordedRun]:
-    """The runs that a caller names, each of another SUT.
+    """Return the runs that a caller names, each of a different SUT.
 
     Args:
         runs: one, or several.
@@ -169,7 +169,7 @@ def _rank(seed: int, sut: str, item: ItemRecord) -> bytes:
 
 
 def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
-    """The rows of filled sheets.
+    """Read the rows of filled-in sheets.
 
     Args:
         labels: the path of a CSV file, or a list of paths, one a rater; or rows in memory: a list of dicts, or
@@ -197,7 +197,7 @@ def _is_rated(labels: Any) -> bool:
 
 
 def _rows_of_ratings(path: Path) -> Iterator[SheetRow]:
-    """The ratings in a file of the workbench, which has the name of its run."""
+    """Read ratings from a file of the workbench, which is named after its run."""
     bytes_of_file(path)  # that it is there
     for rating in RatingsFile(path).in_force():
         yield SheetRow(str(path), rating.item_id, None, rating.rater, rating.score, path.stem)

@@ -1,4 +1,4 @@
-"""What people would have scored: the scores of a judge, corrected by the labels of a random sample."""
+"""Scores that people would have given: a judge's scores, corrected by labels of a random sample."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -72,7 +72,7 @@ class LabelledScores(NamedTuple):
 
 
 def score_estimates(scores: LabelledScores) -> tuple[ScoreEstimate, ...]:
-    """The score of a SUT by its judge, by people, and by both.
+    """Estimate the score of a SUT by its judge, by people, and by both.
 
     Args:
         scores: of its items.

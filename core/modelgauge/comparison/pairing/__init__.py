@@ -1,1 +1,1 @@
-"""From runs to pairs: the systems that are compared, whether their numbers may be, and which items belong together."""
+"""Pairing of runs: the systems to compare, whether their numbers are comparable, and the matching of items."""

@@ -1,4 +1,4 @@
-"""What two runs of a test differ in, and what of that makes their numbers incomparable unless it is allowed."""
+"""Differences between two runs of a test, and those that make their numbers incomparable unless allowed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Facts = Mapping[str, Any]
 
 
 def differences(test: str, candidate: str, baseline: TestRecord, compared: TestRecord) -> Iterator[Differing]:
-    """What two runs differ in, as far as both records say it.
+    """List the differences between two runs, for facts that both records contain.
 
     Args:
         test: what the comparison calls the test.
@@ -73,7 +73,7 @@ def _data(record: TestRecord, _: TestRecord) -> Facts:
 
 
 def _judges(record: TestRecord, other: TestRecord) -> Facts:
-    """How the annotators that both runs have, and the SUTs that these ask, were made, without their thresholds."""
+    """Return the initializations of the annotators of both runs, and of their SUTs, without thresholds."""
     made = {
         name: _construction(annotator, _OF_THRESHOLDS)
         for name, annotator in record.annotators.items()
@@ -86,7 +86,9 @@ def _judges(record: TestRecord, other: TestRecord) -> Facts:
 
 
 def _sut(record: TestRecord, other: TestRecord) -> Facts:
-    """How the SUT was made; of two different SUTs the arguments alone, since their labels say the rest."""
+    """Return the initialization of the SUT. For two different SUTs, return only the arguments: labels tell them
+    apart.
+    """
     if record.sut_uid == GIVEN:
         return {}
     is_same = record.sut_uid == other.sut_uid
@@ -116,7 +118,7 @@ _FACTS: dict[str, Callable[[TestRecord, TestRecord], Facts]] = {
 
 
 def _construction(initialization: Facts, ignored: Iterable[str] = ()) -> dict[str, Any]:
-    """How an object was made; arguments without an exact JSON cannot be compared."""
+    """Return the initialization of an object. Arguments without an exact JSON form cannot be compared."""
     parts = {
         "class": initialization.get("class_name"),
         "cache_version": initialization.get("cache_version"),

@@ -125,7 +125,7 @@ class _Runs:
 
 
 def _invocations(data_dir: Path) -> list[_Runs]:
-    """All invocations in a data folder, newest first."""
+    """Yield all invocations in a data folder, newest first."""
     found, damaged = by_invocation(data_dir / RUNS)
     for error in damaged:
         log.warning("A run that 'latest' may refer to cannot be read. %s", error)

@@ -1,4 +1,4 @@
-"""Which items of two runs are the same item: the key by which they are paired, and the pairs."""
+"""Matching of items between two runs: the key, and the pairs."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,19 @@ from modelgauge.data.base import items_of
 from modelgauge.data.results import Sample
 from modelgauge.engine.items.item_columns import ABSENT
 from modelgauge.engine.items.item_frame import ItemFrame
-from modelgauge.engine.items.source import fields_of
+from modelgauge.engine.items.source import list_fields
 from modelgauge.errors import RecordError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 
 KEYS = {"id": "id", "source": "source id", "name": "name", "input": "input"}
-"""What items are paired by, and what messages call it: the first that pairs any, and is unique on both sides."""
+"""Keys for pairing items, with their names in messages. The first that pairs any and is unique on both sides is
+used.
+"""
 
 
 class Pairing(NamedTuple):
-    """Which items of two runs are paired.
+    """Pairs of items from two runs.
 
     Args:
         matched_by: the key.
@@ -65,7 +67,7 @@ def pairing(baseline: ItemFrame, candidate: ItemFrame, match: str | None = None)
 def _equal_places(
     baseline: NDArray[np.int64], candidate: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of equal keys, in the baseline's order."""
+    """Return the positions of equal keys, in the baseline's order."""
     common, first, second = np.intersect1d(baseline, candidate, return_indices=True)
     held = common != ABSENT
     first, second = first[held], second[held]
@@ -74,7 +76,7 @@ def _equal_places(
 
 
 def _place_of_duplicate(keys: NDArray[np.int64]) -> int | None:
-    """The place of an item that shares its key with another; None if there is none."""
+    """Return the position of an item that shares its key with another; None if there is none."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     same = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] != ABSENT))
@@ -111,7 +113,7 @@ def without_field(items: ItemFrame, field: str, purpose: str, others: str = "") 
         purpose: what it was to serve for.
         others: what else would serve.
     """
-    known = fields_of(items.record(0).test_item)
+    known = list_fields(items.record(0).test_item)
     return RecordError(
         f"No item of run {items.run.run_id} has the field '{field}' to {purpose}.",
         fix=f"{did_you_mean(field, known)}Its fields are: {items_of(known)}{others}.",

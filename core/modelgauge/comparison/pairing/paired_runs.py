@@ -1,4 +1,4 @@
-"""From names of runs to their paired items: `paired_runs`, which returns `PairedRuns`."""
+"""Paired items of named runs: `paired_runs`, which returns `PairedRuns`."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
 def common_tests(
     baseline: MeasuredSystem, candidate: MeasuredSystem
 ) -> list[tuple[str, RecordedRun, RecordedRun]]:
-    """The tests that both systems were measured by, with their runs; of one name, else of the same data set."""
+    """Return the tests that both systems ran, with their runs; matched by name, or else by data set."""
     found = [
         (test, run, candidate.runs[test]) for test, run in baseline.runs.items() if test in candidate.runs
     ]
@@ -126,7 +126,7 @@ def common_tests(
 def _pairs_of_runs(
     baseline: MeasuredSystem, candidate: MeasuredSystem, options: CompareOptions
 ) -> list[tuple[str, RecordedRun, RecordedRun]]:
-    """The tests that both systems were measured by, or that may be compared although they differ, with their runs.
+    """Return the tests that both systems ran, including pairs allowed despite differences, with their runs.
 
     Raises:
         RecordError: there is none.
@@ -173,7 +173,7 @@ def _items(run: RecordedRun, match: str | None, group: str | None) -> ItemFrame:
 
 
 def _notes(read: Collection[_Read]) -> Iterator[str]:
-    """What a reader should know of the runs."""
+    """Return notes about the runs for the reader."""
     for run, items in read:
         yield from _notes_of_unfinished(run, len(items))
     older = [run.record.run_id for run, _ in read if run.record.directions is None]
@@ -296,7 +296,7 @@ def _other_fields(baseline: Any, candidate: Any) -> tuple[str, ...]:
 
 
 def _clusters(*sides: tuple[ItemFrame, NDArray[np.int64]]) -> NDArray[np.int64] | None:
-    """The clusters of paired items, those of either run, numbered in the order of the items."""
+    """Return the clusters of paired items, joined over both runs, numbered in the order of the items."""
     codes = joined_clusters(
         *(None if side.clusters is None else side.clusters[places] for side, places in sides)
     )
@@ -309,7 +309,7 @@ def _clusters(*sides: tuple[ItemFrame, NDArray[np.int64]]) -> NDArray[np.int64] 
 
 
 def _ranges(*sides: ItemFrame) -> dict[str, tuple[float, float]]:
-    """The ranges of measurements: those recorded, where runs differ the widest; else those of bools."""
+    """Return the ranges of measurements: as recorded, the widest if runs differ; or those of bools."""
     ranges: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(name for side in sides for name in side.names):
         found = [
@@ -326,7 +326,7 @@ def _range(items: ItemFrame, name: str) -> tuple[float, float] | None:
 
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:
-    """Which values are better, where the runs do not disagree; older records know it of thresholds alone."""
+    """Return the direction of each measurement, unless runs disagree; older records only have those with thresholds."""
     declared = [
         known_directions({}, record.thresholds) if record.directions is None else record.directions
         for record in records

@@ -47,7 +47,7 @@ class MeasuredSystem:
 def measured_systems(
     baseline: GivenRuns, candidates: Sequence[GivenRuns], options: CompareOptions
 ) -> list[MeasuredSystem]:
-    """The baseline and the candidates, in this order: each SUT of what is named is a system.
+    """Return the baseline and the candidates, in this order. Each SUT of the named runs is a system.
 
     Args:
         baseline: names the runs of one SUT; if they have several, `options.baseline_sut` chooses, and without
@@ -125,9 +125,9 @@ def baseline_sut_for(
 
 
 def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
-    """What tables call the systems, each by a label of its own: the SUT's label or uid, with more where some share it.
+    """Return a distinct label for each system: the SUT's label or uid, with details added if several share it.
 
-    Of long uids the labels have the parts in which they differ.
+    For long uids, the labels contain the parts that differ.
     """
     names = short_labels([_name(system) for system in systems])
     shared = Counter(names)
@@ -157,7 +157,7 @@ def _name(system: MeasuredSystem) -> str:
 def _systems(
     given: GivenRuns, options: CompareOptions, latest: Mapping[str, str] = MappingProxyType({})
 ) -> list[MeasuredSystem]:
-    """The systems of what a caller names, in the order of their first runs."""
+    """Return the systems in the named runs, in the order of their first runs."""
     meant = latest.get(given, given) if isinstance(given, str) else given
     runs = named_runs(meant, options.data_dir)
     name = str(given) if isinstance(given, str) or hasattr(given, "parts") else runs[0].record.run_id
@@ -176,7 +176,7 @@ def _systems(
 
 
 def systems_of(runs: Sequence[RecordedRun]) -> list[MeasuredSystem]:
-    """The systems that runs measured, in the order of the runs; a SUT that a test measured twice is two of them."""
+    """Return the systems in the order of the runs. A SUT that a test measured twice counts as two."""
     found: list[tuple[object, dict[str, RecordedRun]]] = []
     for run in runs:
         test, identity = test_name(run.record), _identity(run.record)
@@ -189,7 +189,7 @@ def systems_of(runs: Sequence[RecordedRun]) -> list[MeasuredSystem]:
 
 
 def _identity(record: TestRecord) -> tuple[str, str | None]:
-    """What tells SUTs and apps apart."""
+    """Return the key that distinguishes SUTs and apps."""
     return record.sut_uid, record.identifier if record.sut_uid == GIVEN else None
 
 
@@ -228,7 +228,7 @@ def _check_different(systems: Sequence[MeasuredSystem]) -> None:
 
 
 def _identities(system: MeasuredSystem) -> list[tuple[str, str]]:
-    """What tells runs apart, wherever their records were read from."""
+    """Return the keys that distinguish runs, wherever their records were read from."""
     return [(run.record.run_id, run.record.run_timestamp) for run in system.runs.values()]
 
 

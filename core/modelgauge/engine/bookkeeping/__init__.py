@@ -1,1 +1,1 @@
-"""What a run counts, and how it describes a failure."""
+"""Counts of a run, and descriptions of failures."""

@@ -20,7 +20,7 @@ _decoder = JSONDecoder()
 
 
 class AppReport(Frozen):
-    """What an app reported about an answer while it gave it: its trace and fields.
+    """Trace and fields that an app reported while producing an answer.
 
     Args:
         trace: what it did.
@@ -35,7 +35,7 @@ class AppReport(Frozen):
     metadata: JsonObject
 
     def added_to(self, response: SUTResponse) -> SUTResponse:
-        """A response whose first completion holds the report."""
+        """Return the response with the report added to its first completion."""
         first, *others = response.completions
         changed: dict[str, Any] = {"text": self.text, "tool_calls": self.tool_calls}
         metadata = {**first.metadata, **self.metadata, TRACE: self.trace.model_dump(mode="json")}
@@ -43,8 +43,8 @@ class AppReport(Frozen):
         return response.replaced(completions=(first.replaced(**given, metadata=metadata), *others))
 
 
-def report_of(use: Use, response: Any) -> AppReport | None:
-    """What the app reported in an attempt that was answered by a native response; None if nothing was observed."""
+def get_report(use: Use, response: Any) -> AppReport | None:
+    """Return the report of the attempt that produced a native response; None if nothing was observed."""
     trace = _close_trace(use, response, None)
     if trace is None:
         return None
@@ -63,7 +63,7 @@ def report_of(use: Use, response: Any) -> AppReport | None:
 
 
 def trace_until(use: Use, error: Exception) -> Trace | None:
-    """What the app did until its attempt failed, also where it still does it; None if nothing was observed."""
+    """Return the trace of an app up to a failed attempt, with spans still open; None if nothing was observed."""
     trace = _close_trace(use, None, error)
     return None if trace is None else trace.frozen()
 
@@ -86,8 +86,8 @@ def attach_trace(error: BaseException, what: AppReport | Trace | None) -> None:
     error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, AppReport) else what
 
 
-def traces_of(error: BaseException) -> tuple[Trace, ...]:
-    """What the app did until it raised this, if it was observed."""
+def get_traces(error: BaseException) -> tuple[Trace, ...]:
+    """Return the trace of an app up to this exception, if the app was observed."""
     trace = error.__dict__.get(_ON_ERRORS)
     return (trace,) if isinstance(trace, Trace) else ()
 
@@ -96,7 +96,7 @@ def traces_of(error: BaseException) -> tuple[Trace, ...]:
 
 
 def with_report(text: str, report: AppReport | None) -> str:
-    """The text that is stored of a native response and of what the app reported meanwhile.
+    """Return the text to store for a native response together with the app's report.
 
     Args:
         text: the response as JSON.
@@ -109,7 +109,7 @@ def with_report(text: str, report: AppReport | None) -> str:
 
 
 def without_report(text: str) -> tuple[str, AppReport | None]:
-    """The response's text, exactly as it was, and the report, from the text that `with_report` made."""
+    """Split a text made by `with_report` into the original response text and the report."""
     if not text.startswith(_BEGINS):
         return text, None
     report, end = _decoder.raw_decode(text, len(_BEGINS))

@@ -1,4 +1,4 @@
-"""Failures as data: what went wrong with an item, at which stage, and the record that says so."""
+"""Failures as data: the error of an item, its stage, and the record of it."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from modelgauge.data.annotations import Interaction
 from modelgauge.data.item_records import Failure, Stage, TestItemExceptionRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.results import RunFailure, RunStage
-from modelgauge.engine.bookkeeping.app_trace import traces_of
+from modelgauge.engine.bookkeeping.app_trace import get_traces
 from modelgauge.errors import ModelGaugeError, RedactedAnswerError, RunStoppedError
 from modelgauge.wording.phrases import ends
 
@@ -28,11 +28,11 @@ _LONGEST_TRACEBACK = 40_000
 _NOT_OF_AUTHORS = {__name__.partition(".")[0], *sys.stdlib_module_names}
 
 NOT_OF_THE_ITEM = (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
-"""What comes from outside while an author's code runs, and is passed on."""
+"""Exceptions that come from outside while an author's code runs, and are passed on."""
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether what an author's code raised came from outside, and is passed on.
+    """Return whether an exception raised in an author's code came from outside and must be passed on.
 
     A cancellation that nobody asked for (some clients raise one when a connection is lost) is an error like any other.
     """
@@ -104,10 +104,10 @@ def _leave(error: BaseException | None = None) -> None:
 
 
 def as_exception(error: BaseException) -> Exception:
-    """What a future can carry: SystemExit of an author, say, becomes a plain error, which ends nothing but its item."""
+    """Return an exception that a future can carry: an author's SystemExit, say, becomes a plain error."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    wrapped = RuntimeError(f"{type(error).__name__}: {message_of(error)}")
+    wrapped = RuntimeError(f"{type(error).__name__}: {describe_error(error)}")
     wrapped.__cause__ = error
     return wrapped
 
@@ -123,12 +123,12 @@ class StageError(Exception):
         self.stage: Stage = stage
         self.source_uid = source_uid
         self.error = error
-        self.traces = traces_of(error)
+        self.traces = get_traces(error)
         super().__init__(stage, source_uid, error)
 
 
 class AtStage:
-    """Author's code at work for an item: what it raises becomes a StageError; what comes from outside is passed on.
+    """Context manager around author's code for an item: its exceptions become a StageError, others pass through.
 
     Args:
         stage: of the item.
@@ -153,7 +153,7 @@ class AtStage:
 def exception_record(
     index: int, item: TestItem, interactions: Sequence[Interaction], failure: StageError
 ) -> TestItemExceptionRecord:
-    """The record of an item that failed; what is paid is kept in it."""
+    """Return the record of a failed item, including everything that was paid for."""
     return TestItemExceptionRecord(
         index=index,
         test_item=item,
@@ -176,7 +176,7 @@ def described(failure: StageError, repeat: int | None = None) -> Failure:
         stage=failure.stage,
         source_uid=failure.source_uid,
         error_type=type(error).__name__,
-        message=message_of(error),
+        message=describe_error(error),
         traceback=_traceback(error),
         traces=failure.traces,
     )
@@ -190,14 +190,14 @@ def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> 
         error: what was raised.
         again: what goes on with the run; None if `modelgauge resume` does, as the errors advise.
     """
-    message = message_of(error)
+    message = describe_error(error)
     if again is not None and isinstance(error, RunStoppedError):
         fix = _OPTION.sub(lambda option: option[1].replace("-", "_"), _RESUME.sub("", error.fix)).rstrip(" .")
         message = printable(" ".join([error.problem, *([f"{fix}."] if fix else []), again]))
     return RunFailure(
         stage=stage,
         error_type=type(error).__name__,
-        message=message if stage == "run" else f"{message.rstrip(' .')}{place_of(error)}",
+        message=message if stage == "run" else f"{message.rstrip(' .')}{locate_error(error)}",
         traceback=_traceback(error),
     )
 
@@ -212,8 +212,8 @@ def add_note(error: Exception, text: str) -> None:
         notes.append(text)
 
 
-def message_of(error: BaseException) -> str:
-    """The message of an author's exception, with its notes; its `__str__` may be the author's, and raise too."""
+def describe_error(error: BaseException) -> str:
+    """Describe an author's exception by its message and notes, even if its `__str__` raises."""
     try:
         text = str(error)
     except NOT_OF_THE_ITEM:
@@ -227,8 +227,10 @@ def message_of(error: BaseException) -> str:
     return printable(ends(text, _LONGEST_MESSAGE))
 
 
-def place_of(error: BaseException) -> str:
-    """Where in an author's file an error was raised: ` (my_test.py, line 12)`; nothing for an error of this library."""
+def locate_error(error: BaseException) -> str:
+    """Return the place in the author's file where an error was raised, as ` (my_test.py, line 12)`, or "" for our
+    own code.
+    """
     places = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -252,12 +254,12 @@ def explaining(kind: type[ModelGaugeError], problem: str, fix: str) -> Iterator[
     except (ModelGaugeError, *NOT_OF_THE_ITEM):
         raise
     except BaseException as error:
-        why = f"{type(error).__name__}: {message_of(error).rstrip('.')}{place_of(error)}"
+        why = f"{type(error).__name__}: {describe_error(error).rstrip('.')}{locate_error(error)}"
         raise kind(f"{problem}: {why}.", fix=fix) from error
 
 
 def printable(text: str) -> str:
-    """A text that UTF-8 can hold: lone surrogates of broken input are written as escapes."""
+    """Escape lone surrogates so that the text can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -23,7 +23,8 @@ _FAILED_AT = {"sut": "sut_errors", "annotator": "annotator_errors", "measure": "
 
 @dataclass(slots=True)
 class CallTally:
-    """Calls of one kind, and the metrics of observed functions in them: their names with that of the span.
+    """Counts of one kind of calls, and the metrics of observed functions seen in them, with the names of their
+    spans.
 
     Attributes:
         unkept: whose calls hold which secret, and so are not in the cache; of how many of those that were paid.
@@ -35,19 +36,19 @@ class CallTally:
     unkept: Counter[str] = field(default_factory=Counter)
 
     def add(self, paid: int, cached: int, metrics: Iterable[str], unkept: Mapping[str, int]) -> None:
-        """Add what a worker has counted."""
+        """Add a worker's counts."""
         self.paid += paid
         self.cached += cached
         self.metrics.update(metrics)
         self.unkept.update(unkept)
 
     def note_metrics(self, trace: Trace) -> None:
-        """Note the metrics of an app's observed functions."""
+        """Record the metrics of an app's observed functions."""
         for span in trace.spans:
             self.metrics.update(f"{metric} of '{span.name}'" for metric in span.metrics)
 
     def unjudged(self) -> tuple[str, ...]:
-        """The note that these metrics judged nothing, where there are any: a SUT does not know who judges it."""
+        """Return a note if these metrics judged nothing: a SUT does not know its judges."""
         if not self.metrics:
             return ()
         named = first_few(sorted(self.metrics), _MOST_NAMED)
@@ -56,7 +57,7 @@ class CallTally:
         return (f"{note} They judge in {where}; in this run only the test's own do.",)
 
     def repaid(self) -> Iterator[str]:
-        """The notes of what a further run pays for again, since it is not in the cache."""
+        """Return notes about calls that another run pays for again because they are not in the cache."""
         for what, number in self.unkept.items():
             yield f"Not cached, so that another run pays again: {counted(number, 'call')} of {what}."
 
@@ -68,7 +69,7 @@ class CallTally:
 
 @dataclass(slots=True)
 class Tally:
-    """Everything that a pair counts, in all its sessions.
+    """All counts of a pair, over all its sessions.
 
     Attributes:
         before: what earlier sessions used.

@@ -16,7 +16,7 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.retries import usage_in
 from modelgauge.engine.calls.services import CallResult
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
-from modelgauge.engine.loop.together import all_of
+from modelgauge.engine.loop.together import wait_for_all
 from modelgauge.errors import InvalidResponseError, SingleCompletionError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.answers import split_reasoning
@@ -80,7 +80,7 @@ async def _ask_several(
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
         if len(answers[0][0].completions) > 1:
             return answers
-    answers += await all_of(
+    answers += await wait_for_all(
         [_ask(target, sut, single, tally, its) for its, single in singles[len(answers) :]]
     )
     return answers
@@ -210,7 +210,9 @@ def _unscored(prompt: ContinuationPrompt, response: SUTResponse) -> str | None:
 
 
 def _is_whole(response: SUTResponse) -> bool:
-    """Whether a response is what its class says: pydantic's `model_construct` and `model_copy` check nothing."""
+    """Return whether a response is valid for its class: `model_construct` and `model_copy` of pydantic check
+    nothing.
+    """
     usage: object = response.usage
     for completion in response.completions:  # a loop: this runs for every answer
         part: object = completion

@@ -1,4 +1,6 @@
-"""Batches for SUTs that answer several requests at once: full batches where requests are there, never a long wait."""
+"""Batches for SUTs that answer several requests at once: full batches when requests are available, never a long
+wait.
+"""
 
 import asyncio
 import inspect
@@ -15,7 +17,7 @@ _PATIENCE = 0.02
 
 
 class BatchCollector:
-    """Gathers requests, and sends them together when the batch is full or no more have come for a moment.
+    """Collector that sends requests together once the batch is full or no more have arrived for a moment.
 
     Args:
         sut: has `evaluate_batch` and `batch_size`.
@@ -31,7 +33,7 @@ class BatchCollector:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(self, request: Any, seconds: float) -> Any:
-        """The response to one request, answered in a batch that may take this many seconds."""
+        """Return the response to one request, answered as part of a batch with this time limit in seconds."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((request, future))

@@ -1,6 +1,6 @@
-"""What may be sent: requests and tokens a minute to one SUT; calls, tokens and dollars in a whole run.
+"""Budgets: requests and tokens a minute for one SUT; calls, tokens and dollars for a whole run.
 
-When a cap of the run is reached no call is sent any more. How many calls are sent at once is for `limits.py`.
+Once a cap of the run is reached, no more calls are sent. `limits.py` limits concurrency.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _LEAST_WAIT = 0.001  # seconds between two looks at what has leaked
 
 @dataclass(slots=True)
 class Budget:
-    """Caps, and what is spent of them.
+    """Caps of a run, and the spending so far.
 
     What a call takes of tokens and dollars is known only after it. So a call under way counts as one that takes what
     calls took so far, and while those under way may reach a cap the others wait.
@@ -107,7 +107,7 @@ class Budget:
 
     @property
     def is_reached(self) -> bool:
-        """Whether no further attempt may be sent."""
+        """Whether a cap is reached, so that no more attempts may be sent."""
         try:
             self.check()
         except RunStoppedError:
@@ -128,7 +128,7 @@ class Budget:
 
     def spend(self, usage: Usage) -> None:
         """Count what a paid call cost."""
-        tally, tokens, cost = current_tally.get(_NOBODY), tokens_of(usage), usage.cost_usd or 0.0
+        tally, tokens, cost = current_tally.get(_NOBODY), count_tokens(usage), usage.cost_usd or 0.0
         tally.tokens += tokens
         tally.cost += cost
         if self.is_capped:
@@ -136,7 +136,7 @@ class Budget:
             self.spent += Spent(tokens=tokens, cost_usd=cost)
 
 
-def tokens_of(usage: Usage) -> int:
+def count_tokens(usage: Usage) -> int:
     """Input and output tokens together."""
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
@@ -253,7 +253,7 @@ class _Bucket:
             self._timer = self._loop.call_later(max(seconds, _LEAST_WAIT), self._admit)
 
     def _excess(self) -> float:
-        """By how much another call would be too much."""
+        """Return by how much another call would exceed the limit."""
         usual = min(self._usual, self._most)
         return self._level + (self._under_way + 1) * usual - self._most
 

@@ -16,28 +16,28 @@ from modelgauge.data.annotations import CallTime
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import (
     attach_trace,
-    report_of,
+    get_report,
     trace_until,
     with_report,
     without_report,
 )
-from modelgauge.engine.bookkeeping.failures import add_note, message_of
+from modelgauge.engine.bookkeeping.failures import add_note, describe_error
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.admission import entrance_of
+from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.afresh import asks_afresh, note_reused
 from modelgauge.engine.calls.batches import BatchCollector
-from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.error_bodies import note_body, noting_bodies
 from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.local_admission import create_admission
 from modelgauge.engine.calls.policy import (
     CallPolicy,
     JudgeSUTs,
     Owner,
     declared_response,
-    method_of,
+    get_method,
     why_unkept,
 )
-from modelgauge.engine.calls.retries import Attempts, classify, outcome_of, usage_in
+from modelgauge.engine.calls.retries import Attempts, classify, get_outcome, usage_in
 from modelgauge.engine.calls.services import CallResult, Flight, Services
 from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.loop.deadlines import call_timed_out
@@ -86,7 +86,7 @@ class Target:
         self._timed: Callable[[Any], Any] = (
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
-        self._method = method_of(owner)
+        self._method = get_method(owner)
         if not self.policy.is_immediate:
             _ = self.admission  # now, since it refuses a limit that is none
 
@@ -104,9 +104,9 @@ class Target:
             )
 
     @cached_property
-    def admission(self) -> Entrance:
+    def admission(self) -> Admission:
         """The admission of attempts: limits, rates, caps."""
-        return entrance_of(self.policy, self.services)
+        return create_admission(self.policy, self.services)
 
     def notes(self) -> Iterator[str]:
         """Yield the notes of the record about the calls."""
@@ -164,7 +164,7 @@ class Target:
             tally.paid += 1
             try:
                 called.response = self._revived(called.response)
-                self._is_first_of(split, request, called.response)
+                self._lacks_completions(split, request, called.response)
             except Exception as error:
                 attach_trace(error, called.report)
                 raise
@@ -178,7 +178,7 @@ class Target:
         return await self._first(key, request, tally, split)
 
     async def _at_once(self, request: Any, tally: CallTally) -> CallResult:
-        """The response of a method that only computes; after an error that may pass, it is a call like others."""
+        """Call a purely computing method directly. After a retryable error, use the normal path."""
         try:
             return CallResult(await self.services.deadlines.at_once(self._timed(self._method(request))))
         except Exception as error:
@@ -203,7 +203,7 @@ class Target:
                 tally.paid += 1
                 text, called.response = self._text_to_store(called.response)
                 text = with_report(text, called.report)
-                if first is not None and self._is_first_of(split, request, called.response):
+                if first is not None and self._lacks_completions(split, request, called.response):
                     self._give_back(key)
                     flight.fail(self.splitting.error)
                     key, leased = first, None
@@ -242,8 +242,8 @@ class Target:
             self.splitting.learn()
             raise
 
-    def _is_first_of(self, split: Split | None, request: Any, response: Any) -> bool:
-        """Whether a response has only the first of the completions that were asked for."""
+    def _lacks_completions(self, split: Split | None, request: Any, response: Any) -> bool:
+        """Return whether a response has only the first of several requested completions."""
         is_first = split is not None and split.is_single(request, response)
         if is_first:
             self.splitting.learn()
@@ -270,7 +270,7 @@ class Target:
         self.services.flights.pop(key.digest, None)
 
     def _reread(self, text: str, key: Key, flight: Flight) -> CallResult:
-        """A stored response. If its class does not take it any more, the error says how to ask again."""
+        """Parse a stored response. If its class no longer accepts it, raise an error that explains how to ask again."""
         if flight.is_reused:
             note_reused(key.digest)
         plain, report = without_report(text)
@@ -281,7 +281,7 @@ class Target:
             raise
 
     def _text_to_store(self, response: Any) -> tuple[str, Any]:
-        """The text of a response for the cache, and the response as that text gives it back."""
+        """Return the text of a response for the cache, and the response as revived from that text."""
         try:
             text = self.codec.dump(response)
         except InvalidResponseError:
@@ -290,7 +290,7 @@ class Target:
         return text, response if self.codec.comes_back(response) else self.codec.load(text)
 
     def _revived(self, response: Any) -> Any:
-        """A response that is not cached, in the form that the cache would give back."""
+        """Return an uncached response in the form that the cache would return."""
         return response if self.codec.comes_back(response) else self._text_to_store(response)[1]
 
     async def _get_ready(self) -> None:
@@ -336,7 +336,7 @@ class Target:
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
-                outcome = failed = outcome_of(verdict, error)
+                outcome = failed = get_outcome(verdict, error)
                 if usage_in(error) is not None:
                     tally.paid += 1
                     self.settle(usage_in(error))
@@ -349,7 +349,7 @@ class Target:
                     attach_trace(error, None if use is None else trace_until(use, error))
                     raise
                 attempt += 1
-                why = services.options.redactor.redact(message_of(error))
+                why = services.options.redactor.redact(describe_error(error))
                 log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
                 if failed.is_overload:  # the place is kept: no other call is sent in its stead
                     admission.limiter.note(failed)
@@ -360,7 +360,7 @@ class Target:
                 services.turns.note(seconds)
                 admission.succeeded(begun)
                 took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if policy.waits else None
-                return CallResult(response, None if use is None else report_of(use, response), took)
+                return CallResult(response, None if use is None else get_report(use, response), took)
             finally:
                 admission.leave(outcome, services.clock() - begun)
             if not failed.is_overload:

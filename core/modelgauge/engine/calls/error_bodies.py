@@ -1,4 +1,4 @@
-"""What a server says with its refusal: the beginning of the body that came with an HTTP error, in the message."""
+"""Bodies of HTTP errors: the beginning of the server's response, for the message of the error."""
 
 import re
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from contextlib import suppress
 from http.client import HTTPException
 from typing import Any, TypeVar
 
-from modelgauge.engine.bookkeeping.failures import add_note, message_of
+from modelgauge.engine.bookkeeping.failures import add_note, describe_error
 
 T = TypeVar("T")
 
 _HTTP_ERRORS = frozenset({"HTTPError", "HTTPStatusError"})
-"""What clients (urllib, requests; httpx) raise for an answer that is an error."""
+"""Names of the exceptions that clients (urllib, requests, httpx) raise for HTTP errors."""
 
 _LONGEST = 400
 _UNFINISHED = re.compile(r"[^\s\"]*$")  # a secret that was cut in two could not be taken out
@@ -37,7 +37,7 @@ def note_body(error: BaseException, *, may_wait: bool = False) -> None:
     text = " ".join(body[: 4 * _LONGEST].decode("utf-8", "replace").split())
     if len(text) > _LONGEST or len(body) > 4 * _LONGEST:
         text = f"{_UNFINISHED.sub('', text[:_LONGEST])}…"
-    if text and text not in message_of(error):
+    if text and text not in describe_error(error):
         add_note(error, f"The server says: {text}")
 
 

@@ -1,6 +1,6 @@
-"""Who may call now. Limiters stand before each SUT and annotator; they know nothing of calls but how they ended.
+"""Limits of concurrency for each SUT and annotator, adapted to the outcomes of calls.
 
-Concurrency adapts apart from the calls: a limiter counts, and looks at its counts once for each round of calls.
+The limiter only counts, and looks at its counts once per round of calls.
 """
 
 import math
@@ -29,7 +29,7 @@ _WAITING = 1.8  # times the shortest latency, from which calls wait longer than 
 
 
 class Outcome(Enum):
-    """How an attempt ended, for a limiter."""
+    """Outcome of an attempt, for a limiter."""
 
     ok = "ok"
     rate_limited = "rate_limited"  # the server said 429
@@ -40,12 +40,12 @@ class Outcome(Enum):
 
     @property
     def is_overload(self) -> bool:
-        """Whether fewer calls at once may help."""
+        """Whether less concurrency may help."""
         return self in (Outcome.rate_limited, Outcome.timed_out)
 
 
 class Limiter:
-    """Gives out places; each `acquire` is followed by one `release`. This one lets everybody call.
+    """Limiter of concurrent calls. Each `acquire` is followed by one `release`. This class admits every call.
 
     Args:
         most: places that there may ever be.
@@ -62,17 +62,17 @@ class Limiter:
         """Wait for a place."""
 
     def note(self, outcome: Outcome) -> None:
-        """Learn how an attempt ended whose place is kept for a while."""
+        """Record the outcome of an attempt that keeps its place for a while."""
 
     def wanted(self) -> None:
-        """Learn that a call waits elsewhere until it may ask for a place."""
+        """Note that a call is waiting elsewhere before it asks for a place."""
 
     def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
         """Give the place back; None if `note` has its outcome already."""
 
 
 class AdaptiveLimiter(Limiter):
-    """Places for concurrent attempts, as many as the server takes; first come, first served.
+    """Limiter that adapts the number of concurrent attempts to the server; first come, first served.
 
     It starts at `start`, doubles for each round in which places ran out until the first 429, then grows by a tenth; a
     429 or a time-out cuts it by a third, once for each round, since calls that were sent before the cut say nothing of
@@ -219,11 +219,11 @@ class AdaptiveLimiter(Limiter):
         self._begin()
 
     def _would_time_out(self, ended: "_Round") -> bool:
-        """Whether calls wait in the server already, and would wait too long if there were more."""
+        """Return whether calls queue in the server, and more of them would time out."""
         return self._waits(ended) and ended.latency * self._larger_limit(ended) / self.limit > self._patience
 
     def _waits(self, ended: "_Round") -> bool:
-        """Whether calls wait in the server."""
+        """Return whether calls queue in the server."""
         return ended.latency > _WAITING * self._shortest
 
     def _larger_limit(self, ended: "_Round") -> int:
@@ -234,7 +234,7 @@ class AdaptiveLimiter(Limiter):
         return self.limit * (4 if self._paid_fully or (in_time and not self._waits(ended)) else 2)
 
     def _has_paid(self, ended: "_Round") -> bool:
-        """Whether the places are known to bring their share of answers, or too few are new to tell."""
+        """Return whether the new places are known to bring their share of answers, or are too few to tell."""
         speed = ended.speed(self.limit, self._clock())
         if self._known is None or speed is None:
             self._known = None if speed is None else (self.limit, speed)
@@ -273,7 +273,7 @@ class AdaptiveLimiter(Limiter):
         self._round = _Round(attempts, allowed_refusals=allowed, begun=self._clock())
 
     def _enough(self, share: float) -> int:
-        """Attempts that show a share of refusals: as many as hold a few."""
+        """Return the number of attempts needed to estimate a share of refusals."""
         return max(self.limit, min(_MOST_ATTEMPTS, round(_FEW / share)))
 
     def _change(self, limit: int, why: str) -> None:
@@ -286,7 +286,7 @@ class AdaptiveLimiter(Limiter):
 
 
 class _Speed(NamedTuple):
-    """Answers a second, as counted, and as their latencies say (Little's law); each is wrong at times."""
+    """Throughput in answers a second: as counted, and as implied by latencies (Little's law). Either can be off."""
 
     counted: float
     by_latency: float
@@ -295,12 +295,12 @@ class _Speed(NamedTuple):
         return _Speed((self.counted + other.counted) / 2, (self.by_latency + other.by_latency) / 2)
 
     def gain(self, before: "_Speed", growth: float) -> float:
-        """The share of the growth of places by which the speed grew; the smaller of both."""
+        """Return the smaller of the two relative gains in speed, as a share of the growth in places."""
         return min((new / old - 1) / (growth - 1) for new, old in zip(self, before, strict=True))
 
 
 class _Stage(Enum):
-    """What the attempts of a round are of."""
+    """Kind of attempts in a round."""
 
     free = "free"
     settling = "settling"  # sent before a cut: their 429s are no news
@@ -309,7 +309,7 @@ class _Stage(Enum):
 
 @dataclass(slots=True)
 class _BeforeCut:
-    """How things were before a cut, for the case that it is taken back."""
+    """State before a cut, for the case that it is undone."""
 
     limit: int
     slow_start: bool
@@ -366,7 +366,7 @@ class _Round:
         return self.refused / self.seen if self.seen else 0.0
 
     def speed(self, places: int, now: float) -> "_Speed | None":
-        """What the places brought; None if no time went by."""
+        """Return the throughput of the round; None if no time passed."""
         if now <= self.begun or not self.seconds:
             return None
         return _Speed(self.seen / (now - self.begun), places * self.answered / self.seconds)
@@ -380,8 +380,8 @@ class _Round:
         return self.complete or (self.stage is not _Stage.settling and self.refused > self.allowed_refusals)
 
 
-def window_of(limiters: Iterable[Limiter]) -> int:
-    """How many items may be in flight: enough to keep every stage of a pair busy.
+def choose_window(limiters: Iterable[Limiter]) -> int:
+    """Return the number of items to keep in flight so that every stage of a pair is busy.
 
     Args:
         limiters: of its SUT, its annotators, and the SUTs that they ask.

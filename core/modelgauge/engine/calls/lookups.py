@@ -1,6 +1,6 @@
-"""Reads of the cache in a thread of their own, in groups: a busy disk does not stop the loop.
+"""Reads of the cache, in groups and in a separate thread, so that a busy disk does not stop the loop.
 
-A miss is answered only when the key is ours to pay; where another process pays for it, its answer is awaited.
+A miss is reported only once we hold the lease; if another process is paying for the key, we wait for its answer.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Lookup:
 
 
 class Lookups:
-    """Looks keys up in the cache, in groups, in a thread of its own.
+    """Lookups of keys in the cache, in groups, in a separate thread.
 
     Args:
         cache: where to look.
@@ -48,7 +48,7 @@ class Lookups:
         )
 
     async def get(self, digest: str) -> str | None:
-        """The stored text under a key; None if there is none: then the caller pays, or gives the key back.
+        """Return the stored text under a key. On None, the caller pays, or gives the key back.
 
         Raises:
             CallTimeoutError: another process pays, and the patience has ended.
@@ -57,7 +57,7 @@ class Lookups:
         return await self._find(digest, leases=True)
 
     async def peek(self, digest: str) -> str | None:
-        """The stored text under a key; None if there is none, whoever may be paying for it.
+        """Return the stored text under a key; None if there is none, even if another process is paying for it.
 
         Raises:
             RunStoppedError: the database cannot be read.
@@ -70,7 +70,7 @@ class Lookups:
         return await future
 
     def give_back(self, digest: str) -> None:
-        """The call of a key failed: another process may try."""
+        """Release a key after a failed call, so that another process may try."""
         self._thread.submit(_Lookup(digest, None))
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ def _timeout_error(process: str, seconds: float) -> CallTimeoutError:
 
 
 def _stop_error(error: Exception) -> RunStoppedError:
-    """A cache that fails is no item's own failure: it ends the run."""
+    """Return the error that stops the run when the cache fails, which no single item can be blamed for."""
     if isinstance(error, ModelGaugeError):
         stopped = RunStoppedError(error.problem, fix=error.fix)
     else:

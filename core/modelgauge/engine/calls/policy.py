@@ -1,6 +1,6 @@
-"""How the calls of a SUT or an annotator are made, as its author says: cached, sent, in batches, how many at once.
+"""Policy for the calls of a SUT or an annotator, as declared by its author: caching, batches, concurrency.
 
-And why a call is not stored, since there is a secret in it, and which response the author declares.
+Also whether a secret prevents storing a call, and the declared type of responses.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from modelgauge.interfaces.identity import Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
-"""What is called."""
+"""An object that the engine calls."""
 
 JudgeSUTs: TypeAlias = Mapping[str, PromptResponseSUT[Any, Any]]
 """The SUTs that a judge asks, by its own names."""
 
 
 _LOOKED_UP = 32
-"""How many of a judge's annotations are looked up in the cache at once, however few questions may be asked."""
+"""The maximum number of a judge's annotations looked up in the cache at once, however low its concurrency."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """How the calls of one object are made, with its settings as they are now.
+    """Policy for the calls of one object, with its current settings.
 
     Args:
         owner: is called.
@@ -58,19 +58,19 @@ class CallPolicy:
 
     @property
     def leaves_spans(self) -> bool:
-        """Whether what happens in a call belongs to one item: not if it answers a batch."""
+        """Whether the spans of a call belong to a single item, which is not the case in a batch."""
         return self.is_sut and not self.is_batched
 
     @classmethod
     def of(cls, owner: Owner, judge_suts: JudgeSUTs | None = None) -> Self:
-        """Read the policy off an object.
+        """Return the policy for an object.
 
         Args:
             owner: is called.
             judge_suts: the SUTs that it asks, by its own names.
         """
         is_sut = isinstance(owner, PromptResponseSUT)
-        waits = not never_waits(method_of(owner))
+        waits = not never_waits(get_method(owner))
         classifies = type(owner).classify_error is not CompletionAnnotator.classify_error
         return cls(
             owner,
@@ -84,13 +84,13 @@ class CallPolicy:
         )
 
     def make_keys(self) -> KeyMaker | None:
-        """Return what makes the keys of the calls; None if they are not cached."""
+        """Return the maker of cache keys; None if the calls are not cached."""
         if not self.is_cached:
             return None
         return KeyMaker("sut" if self.is_sut else "annotator", self.owner.identity(self.judge_suts))
 
     def make_limiter(self, options: RunOptions) -> Limiter:
-        """Return the limiter of calls at once.
+        """Return the limiter of concurrent calls.
 
         Raises:
             DefinitionError: the author allows no calls.
@@ -111,7 +111,7 @@ class CallPolicy:
         return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time, options.attempt_timeout)
 
 
-def method_of(owner: Owner) -> Any:
+def get_method(owner: Owner) -> Any:
     """Return the method that makes a call."""
     return owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
 
@@ -122,7 +122,7 @@ def is_batched(owner: object) -> bool:
 
 
 def _places(owner: Any, name: str) -> int | None:
-    """An author's limit of calls at once, or of requests in a batch.
+    """Validate an author's limit on concurrency or batch size.
 
     Raises:
         DefinitionError: no such number; a run with no place for calls would wait for ever.
@@ -171,7 +171,7 @@ def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: 
 
 
 def declared_response(owner: Owner) -> Any:
-    """The type of the native responses of an object, as its author declared it."""
+    """Return the type of an object's native responses, as declared by its author."""
     if isinstance(owner, PromptResponseSUT):
         if not is_batched(owner):
             return response_type(owner.evaluate, type(owner))

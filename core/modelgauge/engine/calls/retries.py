@@ -1,4 +1,4 @@
-"""When a failed attempt is worth another: the author's word, else what the error is; and how long to wait before it."""
+"""Retries: classification of errors and backoff. The author's `classify_error` decides first."""
 
 import errno
 import random
@@ -46,13 +46,13 @@ _PASSING = _numbers(
 )
 _NO_WAY = _numbers("ECONNREFUSED", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH")
 _NOBODY_THERE = frozenset({"ClientConnectorError", "ConnectError", "NewConnectionError"})
-"""What clients (aiohttp, httpx, urllib3) raise where they find no server."""
+"""Names of the exceptions that clients (aiohttp, httpx, urllib3) raise if they find no server."""
 
 _NOT_IN_TIME = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
-"""What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
+"""Names of the exceptions that clients (requests, httpx, urllib3, aiohttp) raise if connecting takes too long."""
 
 _SEVERAL = "Multiple exceptions: "
-"""How asyncio begins the one error for all addresses of a host, such as both of localhost."""
+"""The prefix of asyncio's combined error for all addresses of a host, such as both of localhost."""
 
 _LONG = 10.0  # seconds
 # Another call meets them again.
@@ -60,7 +60,7 @@ _OURS = (BlockedError, DefinitionError, InvalidResponseError, RunStoppedError, S
 
 
 def classify(owner: Any, error: Exception) -> ErrorClass:
-    """What to do about an error of an attempt.
+    """Classify the error of an attempt.
 
     Args:
         owner: the SUT or annotator; its `classify_error` is asked first.
@@ -80,7 +80,7 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
 
 
 def _without_connection(error: Exception) -> Retry | None:
-    """What to do where an attempt found no server; None if it may have found a server."""
+    """Classify an attempt that found no server; return None if it may have found one."""
     wrapped = [] if isinstance(error, ModelGaugeError) else list(_wrapped(error))
     if any(isinstance(cause, ssl.SSLError) for cause in wrapped):
         return None
@@ -92,7 +92,7 @@ def _without_connection(error: Exception) -> Retry | None:
 
 
 def _wrapped(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that clients raised it for: as its cause, its reason or its argument."""
+    """Yield an error and the errors that it wraps: its cause, reason and arguments."""
     found = [error]
     for cause in found:
         yield cause
@@ -121,10 +121,10 @@ def _is_named(error: BaseException, names: frozenset[str]) -> bool:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether another attempt may succeed after this error of the system.
+    """Return whether retrying after this `OSError` may help.
 
-    Clients' own classes of `OSError` (of aiohttp, requests, urllib, ssl, socket) are about the network, and so is,
-    for all that is known, one without a number.
+    Clients' subclasses of `OSError` (aiohttp, requests, urllib, ssl, socket) concern the network. An `OSError`
+    without `errno` is assumed to be a network error.
     """
     if isinstance(error, (TimeoutError, CallTimeoutError, ConnectionError, EmptyAnswerError)):
         return True
@@ -148,8 +148,8 @@ def _check(owner: Any, verdict: object) -> None:
     )
 
 
-def outcome_of(verdict: ErrorClass, error: Exception) -> Outcome:
-    """The outcome of a failed attempt, for a limiter."""
+def get_outcome(verdict: ErrorClass, error: Exception) -> Outcome:
+    """Return the outcome of a failed attempt, for a limiter."""
     if not isinstance(verdict, Retry):
         return Outcome.other
     if verdict.rate_limited:
@@ -180,7 +180,7 @@ class Backoff:
     source: random.Random = field(default_factory=random.Random)
 
     def wait(self, attempt: int, verdict: ErrorClass) -> float:
-        """Seconds before the attempt after `attempt` (from 0); what a server asks for is a lower bound."""
+        """Return the seconds to wait before retrying after `attempt` (from 0), at least as long as the server asks."""
         asked = verdict.after if isinstance(verdict, Retry) else None
         is_limited = isinstance(verdict, Retry) and verdict.rate_limited and asked is None
         bound = min(self.most_limited if is_limited else self.most, self.first * 2.0**attempt)
@@ -227,7 +227,7 @@ class Attempts:
         return self._deadline - now
 
     def pause_after(self, verdict: ErrorClass, error: Exception, now: float) -> float | None:
-        """Seconds before the next attempt; None if none is worth it.
+        """Return the seconds before the next attempt; None to give up.
 
         Args:
             verdict: the class of the error.
@@ -254,7 +254,7 @@ class Attempts:
         return wait if self._is_time_left(verdict, error, wait, now) else None
 
     def _was_passed(self) -> bool:
-        """Whether others were answered since this call first found no server: then that is its own matter."""
+        """Return whether other calls were answered since this one first found no server."""
         if self._answers_then is None:
             self._answers_then = self._server.answers
         return self._server.answers > self._answers_then

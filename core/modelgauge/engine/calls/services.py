@@ -1,4 +1,4 @@
-"""What all calls of a run share: flights, turns, pauses, and how they learn that no further call is sent."""
+"""State shared by all calls of a run: identical calls in flight, turns, pauses, and the stop signal."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,8 +10,8 @@ from weakref import WeakSet
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import CallTime
 from modelgauge.engine.bookkeeping.app_trace import AppReport
+from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.budget import Budget
-from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
@@ -52,7 +52,7 @@ class Flight:
         self._end()
 
     async def landing(self) -> str | None:
-        """The answer, as stored; None if nobody is asking any more.
+        """Wait for the answer, as stored; None if nobody is asking any more.
 
         Raises:
             Exception: what made the call fail.
@@ -94,7 +94,8 @@ class CallResult:
 
 
 class AnswerTurns:
-    """Lets answered items go on a few at a time, so that the loop can send calls and read answers in between.
+    """Queue that releases answered items a few at a time, so that the loop can send calls and read answers in
+    between.
 
     A hundred answers that come at once take 20 ms and more to be scored and written; their places would be empty
     meanwhile. The places are given to others when an answer comes, and these send first.
@@ -128,7 +129,7 @@ class AnswerTurns:
 
 
 class Waiting(Protocol):
-    """Something that calls wait in before they are sent."""
+    """Component in which calls wait before they are sent."""
 
     def give_up(self) -> None:
         """Wake all calls that wait here: no further call is sent."""
@@ -136,7 +137,7 @@ class Waiting(Protocol):
 
 @dataclass(slots=True)
 class Services:
-    """What all calls of a run share. `entrances` makes that of a target, where the limits are another process's."""
+    """Services shared by all calls of a run. In a worker, `make_admission` creates a remote admission."""
 
     options: RunOptions
     writer: Writer
@@ -144,7 +145,7 @@ class Services:
     pool: CallPool
     deadlines: Deadlines
     budget: Budget
-    entrances: Callable[[object, "Services"], Entrance] | None = None
+    make_admission: Callable[[object, "Services"], Admission] | None = None
     turns: AnswerTurns = field(default_factory=AnswerTurns)
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Several completions of one prompt by a SUT that gives one a call: each is asked for by a call of its own.
+"""Several completions of a prompt from a SUT that returns one per call: one call for each.
 
-`PromptResponseSUT.completions` says which SUTs these are, or the first calls find it out, and the cache keeps it. The
-calls are made in `ask_sut.py` and `call.py`.
+`PromptResponseSUT.completions` declares such SUTs; otherwise the first calls find out, and the cache remembers.
+`ask_sut.py` and `call.py` make the calls.
 """
 
 import json
@@ -22,7 +22,7 @@ _NOTE = "'%s' gives one completion a call, so a call was made for each that a pr
 
 
 class Split(NamedTuple):
-    """How a request of several completions is asked where a call gives one.
+    """Request for several completions, split into calls for one completion each.
 
     Args:
         request: the native request of the first completion.
@@ -36,7 +36,7 @@ class Split(NamedTuple):
 
 
 class Splitting:
-    """What is known of a SUT: whether a call gives one completion only.
+    """State of splitting for a SUT: whether a call returns only one completion.
 
     Args:
         owner: is called; only SUTs give several completions at all.
@@ -95,7 +95,7 @@ class Splitting:
         self._is_needed = self._has_learnt = True
 
     def notes(self) -> Iterator[str]:
-        """What was found out, for the record."""
+        """Return notes for the record about detected splitting."""
         if self._has_learnt:
             yield _NOTE % self._uid
 
@@ -105,7 +105,7 @@ class Splitting:
 
 
 def always_splits(sut: PromptResponseSUT[Any, Any]) -> bool:
-    """Whether a SUT says that it gives one completion a call.
+    """Return whether a SUT declares that it returns one completion per call.
 
     Raises:
         DefinitionError: `completions` says something else than it may.
@@ -119,15 +119,15 @@ def always_splits(sut: PromptResponseSUT[Any, Any]) -> bool:
 
 
 def note_key(sut: PromptResponseSUT[Any, Any]) -> Key:
-    """The key under which the cache keeps that a SUT gives one completion a call, once that was found out."""
+    """Return the cache key for the finding that a SUT returns one completion per call."""
     return KeyMaker(FOUND_OUT, sut.identity()).key(None)
 
 
 def single_prompts(prompt: AnyPrompt, number: int) -> Iterator[tuple[int, AnyPrompt]]:
-    """The prompts that ask for one completion each, with the numbers of their calls.
+    """Yield a prompt for each completion, with the number of its call.
 
-    A seed is raised by one from completion to completion, as servers do that give several at once: with the same seed
-    all would be the same.
+    The seed increases by one from completion to completion, as in servers that return several at once. With equal
+    seeds, all completions would be equal.
 
     Args:
         prompt: asks for several completions.
@@ -144,7 +144,7 @@ def single_prompts(prompt: AnyPrompt, number: int) -> Iterator[tuple[int, AnyPro
 
 
 def joined(responses: Sequence[SUTResponse]) -> SUTResponse:
-    """One response with the completions of several; its usage is the sum of theirs, as far as all say it."""
+    """Join the completions of several responses into one. Usage is summed where all responses report it."""
     usages = [response.usage or Usage() for response in responses]
     sums = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
     known = {name: sum(values) for name, values in sums.items() if None not in values}

@@ -1,4 +1,4 @@
-"""Pauses of calls before they are sent again: of each call, and of all calls while a server cannot be reached."""
+"""Pauses before retries: of a single call, and of all calls while a server is unreachable."""
 
 import asyncio
 import logging
@@ -101,7 +101,7 @@ class Server:
         return f"'{self._uid}' is rate limited: its calls wait." if self.limited else ""
 
     def is_down(self) -> bool:
-        """Whether it cannot be reached."""
+        """Return whether the server is unreachable."""
         return self._since is not None
 
     async def turn(self) -> None:

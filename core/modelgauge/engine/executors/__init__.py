@@ -1,1 +1,1 @@
-"""Working on items outside of the process that makes them: executors, their workers, and the messages between them."""
+"""Processing of items in other processes: executors, workers, and their messages."""

@@ -1,6 +1,6 @@
-"""What an executor is: it starts workers, and carries lines to each and back. Plugins add executors of their own.
+"""Interface of executors, which start workers and carry lines to and from them. Plugins can add executors.
 
-All that the lines say is the same for every executor: `messages.py` has their form, `pool.py` the driver's side, and
+The lines are the same for every executor: `messages.py` defines their form, `pool.py` is the driver's side, and
 `modelgauge.workers.serving.serve` the worker's.
 """
 
@@ -49,7 +49,8 @@ class Link(Protocol):
 
 
 class Executor(Protocol):
-    """Starts workers. A class under `modelgauge.executors` is called with `workers`, and the options of its name.
+    """Launcher of workers. A class under `modelgauge.executors` is called with `workers` and the options of its
+    name.
 
     Attributes:
         workers: how many there shall be.
@@ -74,7 +75,7 @@ class Executor(Protocol):
         """Free what the workers shared; all of them have ended."""
 
 
-def executor_of(name: str, workers: int | None) -> Executor | None:
+def create_executor(name: str, workers: int | None) -> Executor | None:
     """The executor that an option names; None for work in this process.
 
     Args:
@@ -128,7 +129,7 @@ def _entry_points() -> dict[str, Any]:
 
 
 def _of_plugin(name: str) -> Callable[..., Executor]:
-    """The class of an executor that a plugin announces."""
+    """Return the class of an executor that a plugin registers."""
     known = _entry_points()
     if name not in known:
         names = [LOCAL, PROCESSES, *sorted(known)]

@@ -22,7 +22,6 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.base import Executor
-from modelgauge.engine.executors.gate import Gate
 from modelgauge.engine.executors.messages import (
     TAB,
     LineBuffer,
@@ -32,6 +31,7 @@ from modelgauge.engine.executors.messages import (
     packed,
 )
 from modelgauge.engine.executors.remote_worker import Assignment, Recorded, RemoteWorker
+from modelgauge.engine.executors.worker_admission import WorkerAdmission
 from modelgauge.engine.items.contexts import context_classes
 from modelgauge.errors import ModelGaugeError, RunStoppedError, UsageError, WorkerLostError
 
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Workers, and the items that wait for them. Used as `async with`.
+    """Pool of workers with a queue of items. Used as `async with`.
 
     Args:
         executor: starts them.
@@ -72,7 +72,7 @@ class Pool:
         self._executor, self._brief = executor, brief
         self._targets, self._tallies = targets, tallies
         self._unopened, self._failed = unopened, failed
-        self.gate = Gate(targets, tallies, services, self._halt)
+        self.admission = WorkerAdmission(targets, tallies, services, self._halt)
         self._patience = _patience(services.options)
         self._messages = WorkerMessages(len(tallies), len(targets))
         self._places = executor.workers  # places with a worker, or waiting for one
@@ -89,9 +89,9 @@ class Pool:
             "record": self._record,
             "stopped": self._on_stopped,
             "tally": self._tally,
-            "enter": lambda worker, fields, _: worker.visits.enter(*fields),
-            "withdraw": lambda worker, fields, _: worker.visits.withdraw(*fields),
-            "settle": lambda _worker, fields, _: self.gate.settle(*fields),
+            "enter": lambda worker, fields, _: worker.calls.enter(*fields),
+            "withdraw": lambda worker, fields, _: worker.calls.withdraw(*fields),
+            "settle": lambda _worker, fields, _: self.admission.settle(*fields),
             "reported": self._on_report,
             "broken": self._on_broken,
             "log": self._log,
@@ -131,7 +131,7 @@ class Pool:
     async def recorded(
         self, work: int, index: int, item: TestItem, answers: bytes, read: Callable[[bytes], Recorded]
     ) -> Recorded:
-        """The record of an item, once a worker has done it and its calls are committed.
+        """Return the record of an item once a worker has finished it and its calls are committed.
 
         Args:
             work: number of the work.
@@ -178,10 +178,10 @@ class Pool:
             if not free:
                 return
             min(free, key=lambda worker: len(worker.items)).give(self._waiting.popleft())
-            self.gate.sharing = sum(bool(worker.items) for worker in self._workers)
+            self.admission.sharing = sum(bool(worker.items) for worker in self._workers)
 
     def _share(self) -> int:
-        """Items that a worker has at least: all together, twice as many as there are places for calls."""
+        """Return the minimum number of items per worker: together, twice the number of places for calls."""
         limiters = (target.admission.limiter for target in self._targets)
         places = sum(limiter.limit for limiter in limiters if isinstance(limiter, AdaptiveLimiter))
         return max(2, ceil(2 * places / max(1, len(self._workers))))
@@ -213,7 +213,7 @@ class Pool:
         """
         vain = 0
         while not self._closing:
-            worker = RemoteWorker(await self._executor.start(), self.gate)
+            worker = RemoteWorker(await self._executor.start(), self.admission)
             try:
                 await self._listen(worker)
             finally:
@@ -289,14 +289,14 @@ class Pool:
     def _halt(self, target: int | None) -> None:
         self._tell_all("halt", target)
         for worker in self._workers:
-            worker.visits.give_up(target)
+            worker.calls.give_up(target)
 
     def _tell_all(self, kind: str, *fields: Any) -> None:
         for worker in self._workers:
             worker.tell(kind, *fields)
 
     async def report(self, work: int) -> list[str]:
-        """What the record of a work shall say, each note once; all that was counted is in the tally then."""
+        """Return the notes for the record of a work, without duplicates. All counts are in the tally by then."""
         loop = asyncio.get_running_loop()
         ready = [worker for worker in self._workers if worker.is_ready]
         for worker in ready:
@@ -346,7 +346,7 @@ class Pool:
 
     def _of_call(self, kind: str, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         number, *rest = fields
-        worker.visits.tell(number, kind, rest)
+        worker.calls.tell(number, kind, rest)
 
     def _on_report(self, worker: RemoteWorker, fields: Any, _: bytes) -> None:
         work, notes = fields

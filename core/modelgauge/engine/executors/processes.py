@@ -1,4 +1,4 @@
-"""`--executor processes`: workers are processes of this machine, started with this Python."""
+"""`--executor processes`: worker processes on this machine, started with the current Python."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ _ENDING = 2.0  # seconds that a process whose output has ended gets to end itsel
 
 
 class Processes:
-    """Starts processes, which end with this process: their input ends then.
+    """Executor of processes, which end with this process because their input ends then.
 
     Args:
         workers: how many; None for as many as processors.
@@ -50,7 +50,7 @@ class Processes:
         return ProcessLink(process, self._shown)
 
     async def close(self) -> None:
-        """Nothing is shared."""
+        """Do nothing: there are no shared resources."""
 
 
 class ProcessLink:
@@ -76,7 +76,7 @@ class ProcessLink:
             await self._in.drain()
 
     async def receive(self) -> bytes:
-        """Lines of its output; the last line may be torn."""
+        """Yield the lines of the process's output. The last line may be incomplete."""
         return await self._out.read(_CHUNK)
 
     async def end(self) -> None:
@@ -100,7 +100,7 @@ class ProcessLink:
             await asyncio.wait_for(self._process.wait(), _ENDING)
 
     def why_ended(self) -> str:
-        """By what signal, or with what exit code."""
+        """Describe the signal or the exit code that ended the process."""
         code = self._process.returncode or 0
         if code < 0:
             return f"by signal {-code} ({signal.Signals(-code).name})"

@@ -1,7 +1,7 @@
-"""How the calls of a worker are let in: it asks the driver, where the limits of the whole run are.
+"""Admission of calls in a worker: it asks the driver, which enforces the limits of the whole run.
 
-So a cap, a rate or a place is the same for a run in one process and in many. What is known of a server that refuses
-too many calls stays here: how long this worker's calls wait before they are sent again.
+So caps, rates and concurrency are the same for a run in one process and in many. Only the waits before retries are
+kept here.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from modelgauge.data.responses import Usage
-from modelgauge.engine.bookkeeping.failures import message_of
+from modelgauge.engine.bookkeeping.failures import describe_error
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.limits import Limiter, Outcome
 from modelgauge.engine.calls.services import Services
@@ -36,7 +36,7 @@ class Calls:
         self._asked: dict[int, asyncio.Future[int]] = {}
 
     def work(self) -> int:
-        """The number of the work that is done in this task."""
+        """Return the number of the work that the current task belongs to."""
         return self._work_of(current_tally.get())
 
     async def ask(self, target: int) -> tuple[int, int]:
@@ -57,18 +57,18 @@ class Calls:
             del self._asked[number]
 
     def let_in(self, number: int, answers: int) -> None:
-        """The driver lets a call in."""
+        """Admit a call, as the driver said."""
         if (asked := self._asked.get(number)) is not None and not asked.done():
             asked.set_result(answers)
 
     def refuse(self, number: int, problem: str, fix: str) -> None:
-        """The driver lets no call in any more."""
+        """Refuse all further calls, as the driver said."""
         if (asked := self._asked.get(number)) is not None and not asked.done():
             asked.set_exception(RunStoppedError(problem, fix=fix))
 
 
 class RemoteAdmission:
-    """The `Entrance` of a target in a worker: lets attempts in where the driver does.
+    """The `Admission` of a target in a worker: lets attempts in where the driver does.
 
     Args:
         uid: of the target.
@@ -91,7 +91,7 @@ class RemoteAdmission:
         services.waits.add(self.pauses)
 
     def enter_at_once(self, check: Callable[[], None] | None = None) -> bool:
-        """No attempt is let in without the driver."""
+        """Return False: every attempt needs the driver's permission."""
         del check
         return False
 
@@ -122,11 +122,11 @@ class RemoteAdmission:
 
     def failed(self, verdict: ErrorClass, error: Exception) -> None:
         """Note an attempt that failed."""
-        self._tell("failed", self._number(), _plain(verdict), message_of(error))
+        self._tell("failed", self._number(), _plain(verdict), describe_error(error))
 
     def stop_at_limit(self, verdict: Retry, error: Exception) -> None:
         """Ask to end the use of an object whose rate limit lasts longer than a call may."""
-        self._tell("limited", self._number(), _plain(verdict), message_of(error))
+        self._tell("limited", self._number(), _plain(verdict), describe_error(error))
 
     def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost."""
@@ -135,7 +135,7 @@ class RemoteAdmission:
             self._tell("settle", self._target, self._calls.work(), spent)
 
     def notes(self) -> Iterator[str]:
-        """Nothing: what there is to say the driver knows."""
+        """Return no notes: the driver has them."""
         return iter(())
 
     def _note(self, outcome: Outcome) -> None:
@@ -161,15 +161,15 @@ class _Noted(Limiter):
 
 
 def _plain(verdict: ErrorClass) -> list[Any] | None:
-    """A verdict as JSON; infinity, which is none, as a text."""
+    """Convert a verdict to JSON, with infinity as text."""
     if isinstance(verdict, Retry):
         after = None if verdict.after is None else str(verdict.after)
         return [after, verdict.rate_limited, verdict.unreachable]
     return None if verdict is None else []
 
 
-def verdict_of(plain: Sequence[Any] | None) -> ErrorClass:
-    """The verdict that a worker reported."""
+def parse_verdict(plain: Sequence[Any] | None) -> ErrorClass:
+    """Parse the verdict that a worker reported."""
     if not plain:
         return None if plain is None else Fatal()
     after, rate_limited, unreachable = plain

@@ -18,7 +18,7 @@ from modelgauge.engine.executors.pool import Pool
 from modelgauge.engine.executors.remote_worker import Recorded
 from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.work import Work
 from modelgauge.errors import RecordError, WorkerLostError
 from modelgauge.files.regular import bytes_of
@@ -42,7 +42,7 @@ class RemoteWork:
         self._redact = options.redactor.redact_json_text
 
     async def recorded(self, index: int, item: TestItem) -> tuple[ItemRecord, bytes]:
-        """The record of an item, without secrets, and its line in the journal.
+        """Return the record of an item, with secrets removed, and its line in the journal.
 
         Raises:
             RunStoppedError: no call may be sent any more; the item is not done.
@@ -56,8 +56,8 @@ class RemoteWork:
                 lambda line: self._read(index, item, line),
             )
         except WorkerLostError as error:
-            failure = StageError("sut", self._work.respondent.uid, error)
-            return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
+            failure = StageError("sut", self._work.answer_source.uid, error)
+            return make_line(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
 
     def _read(self, index: int, item: TestItem, line: bytes) -> Recorded:
         """Read a record from a line of a worker.
@@ -69,19 +69,19 @@ class RemoteWork:
             record = item_from_json(line, "a line that")
         except RecordError as error:
             raise MessageError(error.problem.rstrip(".")) from error
-        _check_is_of(index, item, record)
+        _check_record(index, item, record)
         text = line.decode()
         if self._redact(text) != text:
             # A worker redacts the secrets that it has; this machine may have others.
-            return line_of(record, self._work.test.uid, self._redact)
+            return make_line(record, self._work.test.uid, self._redact)
         return record, line + END
 
     async def notes(self) -> tuple[str, ...]:
-        """What the workers have to say of the work, for its record; all that they counted is in the tally then."""
+        """Return the workers' notes for the record of the work. All counts are in the tally by then."""
         return tuple(await self._pool.report(self._number))
 
 
-def _check_is_of(index: int, item: TestItem, record: ItemRecord) -> None:
+def _check_record(index: int, item: TestItem, record: ItemRecord) -> None:
     """Check that a record belongs to an item. Contexts may differ, since measuring may change them."""
     recorded = record.test_item
     if record.digests is None:
@@ -102,7 +102,7 @@ def briefed(
     executor: Executor,
     secrets: Mapping[str, str],
 ) -> bytes:
-    """The message that says what workers work on.
+    """Build the message that tells workers their work.
 
     Args:
         works: each with the folder of its run, and the manifest.
@@ -112,14 +112,14 @@ def briefed(
     """
     listed = list(works)
     manifests = tuple(options.redactor.redact_json(dict(manifest)) for _, _, manifest in listed)
-    journals = [work.respondent.journal for work, _, _ in listed]
+    journals = [work.answer_source.journal for work, _, _ in listed]
     brief = Brief(
         works=manifests,
         folders=tuple(str(folder.path.absolute()) for _, folder, _ in listed),
         answers=tuple(None if folder is None else str(folder.path.absolute()) for folder in journals),
         data_dir=str(options.data_dir),
         cache=options.cache,
-        files=hashes_of(manifests[0].get("inputs", {}).get("plugins", ())),
+        files=hash_files(manifests[0].get("inputs", {}).get("plugins", ())),
         secrets=dict(secrets) if executor.hands_secrets else None,
         path=tuple(sys.path) if executor.hands_secrets else None,
         log_level=logging.getLogger("modelgauge").getEffectiveLevel(),
@@ -128,12 +128,12 @@ def briefed(
     return packed("brief", body=brief.model_dump_json().encode())
 
 
-def hashes_of(plugins: Iterable[str]) -> dict[str, str]:
+def hash_files(plugins: Iterable[str]) -> dict[str, str]:
     """SHA-256 of those plugins that are files; modules belong to a distribution, whose version counts."""
     files = [plugin for plugin in plugins if Path(plugin).is_absolute()]
-    return {file: hash_of(Path(file)) for file in files}
+    return {file: hash_file(Path(file)) for file in files}
 
 
-def hash_of(file: Path) -> str:
+def hash_file(file: Path) -> str:
     """SHA-256 of a file; a plain text where there is none."""
     return hashlib.sha256(bytes_of(file)).hexdigest() if file.is_file() else "no such file"

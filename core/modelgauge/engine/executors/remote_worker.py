@@ -8,8 +8,8 @@ from typing import Any
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.engine.executors.base import Link
-from modelgauge.engine.executors.gate import Gate, Visits
 from modelgauge.engine.executors.messages import MessageError, packed
+from modelgauge.engine.executors.worker_admission import WorkerAdmission, WorkerCalls
 
 Recorded = tuple[ItemRecord, bytes]
 """An item's record, without secrets, and its line in the journal."""
@@ -43,7 +43,7 @@ class Assignment:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it may be what kills workers: then it is alone with the next worker."""
+        """Whether this item may kill workers; the next worker then gets it alone."""
         return self.lost > 1
 
 
@@ -52,11 +52,11 @@ class RemoteWorker:
 
     Args:
         link: leads to it.
-        gate: lets its calls in.
+        admission: lets its calls in.
 
     Attributes:
         items: that it works on, by work and place.
-        visits: its calls.
+        calls: its calls.
         is_ready: whether it has made its objects.
         finished: how many items it has done.
         silence: the number of checks by the pool since its last message.
@@ -64,8 +64,8 @@ class RemoteWorker:
         reports: what it was asked to report, by work.
     """
 
-    def __init__(self, link: Link, gate: Gate) -> None:
-        self.link, self.visits = link, Visits(gate, self.tell)
+    def __init__(self, link: Link, admission: WorkerAdmission) -> None:
+        self.link, self.calls = link, WorkerCalls(admission, self.tell)
         self.items: dict[tuple[int, int], Assignment] = {}
         self.is_ready = False
         self.finished = self.silence = 0
@@ -127,7 +127,7 @@ class RemoteWorker:
         return None if item is None or item.record.done() else item
 
     def has_room(self, share: int) -> bool:
-        """Whether it can take another item.
+        """Return whether the worker can take another item.
 
         Args:
             share: items that it has at least, so that all places for calls are used.
@@ -154,7 +154,7 @@ class RemoteWorker:
         """End it at once."""
         self._sender.cancel()
         await self.link.end()
-        await self.visits.lost()
+        await self.calls.lost()
         for report in self.reports.values():
             if not report.done():
                 report.set_result([])

@@ -48,7 +48,7 @@ class Answerer:
         raise NotImplementedError
 
     def handed_on(self, index: int) -> bytes:
-        """What another process needs to answer an item: a line of JSON without its end, or nothing."""
+        """Return the data that another process needs to answer an item: a line of JSON without its end, or ""."""
         del index
         return b""
 
@@ -68,7 +68,7 @@ class Answerer:
     def answered(
         self, items: Iterator[NumberedItem], number: int | None
     ) -> tuple[Iterator[NumberedItem], int | None]:
-        """The items that can be answered, and their number; None if it is not known before they are read.
+        """Return the answerable items and their number; None if it is unknown before they are read.
 
         Args:
             items: of the test.
@@ -77,7 +77,7 @@ class Answerer:
         return items, number
 
     def number(self, known: int | None) -> int | None:
-        """How many items the result is about, of which some may have no answer.
+        """Return the number of items that the result covers, including those without an answer.
 
         Args:
             known: how many items the source has.
@@ -85,11 +85,11 @@ class Answerer:
         return known
 
     def notes(self) -> Iterator[str]:
-        """What a reader of the record should know of the answers."""
+        """Return notes about the answers for readers of the record."""
         yield from ()
 
     def manifest(self) -> Mapping[str, Any]:
-        """Fields for `run.json` that say where the answers are from."""
+        """Return the fields of `run.json` that describe the source of the answers."""
         return {}
 
 
@@ -129,7 +129,7 @@ class Asking(Answerer):
 def asking_sut(
     sut: Target, calls: CallTally, options: SUTOptions
 ) -> Callable[[PromptWithContext, int], Awaitable[Interaction]]:
-    """A function that asks a SUT.
+    """Return a function that sends a prompt to a SUT.
 
     Args:
         sut: is asked.
@@ -143,7 +143,7 @@ def asking_sut(
 def asking_cases(
     given: Callable[[PromptWithContext], SUTResponse],
 ) -> Callable[[PromptWithContext, int], Awaitable[Interaction]]:
-    """A function that gives the answers that cases hold.
+    """Return a function that looks up the given answer of a case.
 
     Args:
         given: returns the answer to a prompt.

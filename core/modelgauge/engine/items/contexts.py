@@ -11,7 +11,7 @@ ContextClasses = tuple[Any, ...]
 
 
 def context_classes(item: TestItem) -> ContextClasses | None:
-    """The classes of an item's contexts; None if no context is a model."""
+    """Return the classes of an item's contexts; None if no context is a model."""
     kinds = [type(item.context), *[type(prompt.context) for prompt in item.prompts]]
     # Not issubclass, which takes its time with models.
     classes = tuple([kind if BaseModel in kind.__mro__ else None for kind in kinds])
@@ -19,7 +19,7 @@ def context_classes(item: TestItem) -> ContextClasses | None:
 
 
 def with_contexts(item: TestItem, classes: ContextClasses | None) -> TestItem:
-    """An item that was read from JSON, with its contexts as the objects that `make_test_items` put in."""
+    """Return an item read from JSON with the context objects that `make_test_items` created."""
     if classes is None:
         return item
     own, *of_prompts = classes

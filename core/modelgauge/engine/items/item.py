@@ -21,9 +21,9 @@ from modelgauge.engine.bookkeeping.failures import (
     StageError,
     add_note,
     as_exception,
+    describe_error,
     exception_record,
     is_from_outside,
-    message_of,
 )
 from modelgauge.engine.bookkeeping.tally import Tally, judge_keys
 from modelgauge.engine.calls.afresh import replacing
@@ -42,7 +42,7 @@ _JUDGE_BLOCKED = "A Test with judges_blocked_answers = True judges such answers.
 
 @dataclass(slots=True)
 class ItemWorker:
-    """Work on the items of a test, one by one or side by side, through all stages.
+    """Processor of the items of a test, which takes each through all stages; several items can be in progress.
 
     Args:
         answerer: answers the prompts.
@@ -131,9 +131,9 @@ class ItemWorker:
     async def _failed_in_part(
         self, index: int, item: TestItem, answers: Sequence[Interaction], failure: StageError, *, whole: bool
     ) -> ItemRecord:
-        """The record of an item of which some annotators failed; the annotations of the others are measured.
+        """Return the record of an item after some annotators failed, with the measurements of the other annotations.
 
-        Not where the SUT had failed in some repeats (`whole` is False then): a measurement is made of all of them.
+        This does not apply if the SUT failed in some repeats (`whole` is False): measurements then need all of them.
         """
         measured = Measured({}, ())
         is_annotated = whole and any(each.annotations for each in completions_of(answers))
@@ -143,7 +143,7 @@ class ItemWorker:
             except BaseException as error:
                 if is_from_outside(error) or isinstance(error, RunStoppedError):
                     raise
-                why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
+                why = f"{type(error).__name__}: {describe_error(error).rstrip('.')}"
                 add_note(as_exception(failure.error), f"What the others said could not be measured: {why}.")
         record = _failed(index, item, answers, failure)
         return record.replaced(measurements=measured.values, binary=measured.binary)
@@ -210,7 +210,7 @@ class ItemWorker:
     async def _measured_all(
         self, item: TestItem, interactions: Sequence[Interaction], failed: Failed
     ) -> tuple[Measured, tuple[dict[str, float], ...]]:
-        """The item's measurements, and where prompts were repeated those of each repeat that did not fail."""
+        """Return the item's measurements and, with repeats, those of each repeat that did not fail."""
         if self.reduce.repeats == 1:
             return await self.measurer.measure(_of_repeat(0, item, interactions)), ()
         left = [repeat for repeat in range(self.reduce.repeats) if repeat not in failed]
@@ -262,7 +262,7 @@ def _kept(
 def _failed(
     index: int, item: TestItem, answers: Sequence[Interaction], failure: StageError
 ) -> TestItemExceptionRecord:
-    """The record of an item that failed.
+    """Return the record of a failed item.
 
     Raises:
         RunStoppedError: it was no failure of the item.
@@ -281,7 +281,7 @@ def _of_repeat(repeat: int, item: TestItem, interactions: Sequence[Interaction])
 
 
 def checked_choice(given: Iterable[str], annotators: Collection[str]) -> Collection[str]:
-    """The names that `choose_annotators` returned, each once.
+    """Validate the names returned by `choose_annotators`, and remove duplicates.
 
     Raises:
         DefinitionError: it returned something else, or an unknown name.

@@ -14,7 +14,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
-from modelgauge.engine.items.source import field_of_context
+from modelgauge.engine.items.source import get_context_field
 from modelgauge.engine.run_files.lines import Summary
 
 ReadRepeats = Callable[[int], Sequence[float]]
@@ -72,7 +72,7 @@ class ItemColumns:
         _check_types(line)
         index, item, repeats = line["index"], line["test_item"], line.get("repeat_measurements", ())
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
-        context = _context_of(item, prompts)
+        context = _get_context(item, prompts)
         is_case = _is_case(context)
         asked = hash(tuple([parts_in(prompt["prompt"]) for prompt in prompts]))
         sources = [prompt["source_id"] for prompt in prompts]
@@ -82,18 +82,18 @@ class ItemColumns:
 
         self.keys["id"].append(hash(item["id"]))
         self.keys["source"].append(ABSENT if self._is_given or None in sources else hash(tuple(sources)))
-        self.keys["name"].append(_hash_of(context.get("name")) if is_case else ABSENT)
+        self.keys["name"].append(_hash_json(context.get("name")) if is_case else ABSENT)
         self.keys["input"].append(asked)
         if self._match is not None:
-            self.keys["field"].append(_hash_of(field_of_context(context, self._match)))
+            self.keys["field"].append(_hash_json(get_context_field(context, self._match)))
         self.targets.append(hash(judged_by))
         if not self._is_given:
             self.questions.append(self._question(asked, prompts))
         if self._cluster is not None:
-            value = field_of_context(context, self._cluster)
-            self.clusters.append(hash(("alone", index)) if value is None else _hash_of(value))
+            value = get_context_field(context, self._cluster)
+            self.clusters.append(hash(("alone", index)) if value is None else _hash_json(value))
         if self._group is not None:
-            group = _group_name(field_of_context(context, self._group))
+            group = _group_name(get_context_field(context, self._group))
             self.groups.append(self.group_names.setdefault(group, len(self.group_names)))
         for name in {name: None for values in repeats for name in values}:
             values = [repeat[name] for repeat in repeats if name in repeat]
@@ -108,17 +108,17 @@ class ItemColumns:
         Args:
             item: the JSON of an item.
         """
-        context = _context_of(item, item["prompts"][:1] if self._is_given else item["prompts"])
+        context = _get_context(item, item["prompts"][:1] if self._is_given else item["prompts"])
         return self._judged_by(context) if _is_case(context) else context
 
     def _judged_by(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """The references of a golden or test case for a good answer."""
+        """Return the references for a good answer in a golden or test case."""
         return {
             name: value for name, value in case.items() if value is not None and name not in self._ignored
         }
 
     def _question(self, asked: int, prompts: Sequence[Mapping[str, Any]]) -> int:
-        """The hash of prompts with the options that they were asked with, beside those of the run."""
+        """Return a hash of the prompts with their options, other than those of the run."""
         own = [prompt["prompt"]["options"] for prompt in prompts if "options" in prompt["prompt"]]
         if not own:
             return asked
@@ -144,7 +144,7 @@ class RepeatedValues:
         self._ends.append(len(self._values))
 
     def of_items(self, rows: NDArray[np.int64]) -> ReadRepeats:
-        """What gives the values of the item at a place among those in these rows."""
+        """Return a function that maps an item's position in these rows to its values."""
         return lambda place: self._of_row(int(rows[place]))
 
     def _of_row(self, row: int) -> "array[float]":
@@ -166,7 +166,7 @@ def _check_types(line: Mapping[str, Any]) -> None:
         raise TypeError(index)
 
 
-def _context_of(item: Mapping[str, Any], prompts: Sequence[Mapping[str, Any]]) -> Any:
+def _get_context(item: Mapping[str, Any], prompts: Sequence[Mapping[str, Any]]) -> Any:
     return prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
 
 
@@ -175,12 +175,12 @@ def _is_case(context: Any) -> bool:
 
 
 def _group_name(value: object) -> str:
-    """The name of the group of items with a value; "" where there is none."""
+    """Return the name of the group for a value; "" if there is none."""
     if value is None or isinstance(value, str):
         return value or ""
     return str(value) if type(value) is int else json.dumps(value, sort_keys=True)  # which takes its time
 
 
-def _hash_of(value: object) -> int:
-    """The hash of a JSON value; `ABSENT` where there is none."""
+def _hash_json(value: object) -> int:
+    """Return the hash of a JSON value, or `ABSENT`."""
     return ABSENT if value is None else hash(("value", hashable(value)))  # the hash of 0 and "" is 0

@@ -21,7 +21,7 @@ Places = Iterable[int] | NDArray[np.int64] | NDArray[np.bool_]
 
 
 class Rows:
-    """Places and summaries of records, in the order in which they were written."""
+    """Positions and summaries of records, in the order in which they were written."""
 
     def __init__(self) -> None:
         self.offsets, self.indices = array("q"), array("q")
@@ -223,7 +223,7 @@ class ItemFrame(ItemRecords):
         return [names[number] for number in self._of_items(self._columns.groups)]
 
 
-def lines_of(run: TestRecord) -> ItemLines:
+def read_lines(run: TestRecord) -> ItemLines:
     """Return the records of a run's items: the lines of its journal, if it has a folder."""
     return RecordLines(run) if run.folder is None else JournalLines(run.folder / JOURNAL)
 

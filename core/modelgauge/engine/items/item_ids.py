@@ -24,7 +24,7 @@ class DigestSet:
         """
         if 3 * self._count >= 2 * len(self._slots):
             self._grow()
-        digest = digest_of(name)
+        digest = hash_name(name)
         slots, mask = self._slots, len(self._slots) - 1
         place = digest & mask
         while slots[place]:
@@ -47,13 +47,13 @@ class DigestSet:
         self._slots = slots
 
 
-def digest_of(name: str) -> int:
+def hash_name(name: str) -> int:
     """64 bits of a name, never 0, for this process only. Two of a million names collide in one of 37 million runs."""
     return hash(name) % 2**64 or 1
 
 
 class Ids:
-    """Gives each item its id, and finds ids that are given twice.
+    """Assigner of item ids that detects duplicates.
 
     Attributes:
         repeated: how many derived ids occurred again and got a suffix.
@@ -91,7 +91,7 @@ class Ids:
         if self._taken.add(name):
             return name
         self.repeated += 1
-        digest = digest_of(name)
+        digest = hash_name(name)
         times = self._times.get(digest, 1) + 1
         while not self._taken.add(f"{name}~{times}"):  # a source id may look like that
             times += 1

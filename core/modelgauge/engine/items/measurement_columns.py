@@ -62,7 +62,7 @@ class MeasurementColumns:
         return tuple(sorted(self._first_index, key=lambda name: self._first_index[name]))
 
     def values(self, name: str) -> "NDArray[np.float64]":
-        """A measurement of all rows, (n,); NaN where an item does not have it."""
+        """Return a measurement for all rows, shape (n,); NaN for items without it."""
         values: NDArray[np.float64] = np.frombuffer(self._columns.get(name, array("d")), dtype=np.float64)
         if len(values) < self._rows:  # the last items do not have it
             values = np.concatenate([values, np.full(self._rows - len(values), math.nan)])

@@ -22,14 +22,14 @@ _PROCESSORS = os.cpu_count() or 1
 
 
 class Measured(NamedTuple):
-    """Finite measurements, and the names of those that were given as bool."""
+    """Finite measurements, and the names of those returned as bool."""
 
     values: dict[str, float]
     binary: tuple[str, ...]
 
 
 class Measurer:
-    """Measures the items of one test.
+    """Caller of a test's `measure_quality`, with validation of its results.
 
     Args:
         test: its `measure_quality` runs on the event loop, or in threads where it says so: in as many at once as the
@@ -124,7 +124,7 @@ class Measurer:
 
 
 def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
-    """Whether a class defines `measure_in_part`, and no subclass of it another `measure_quality`."""
+    """Return whether a class defines `measure_in_part` and no subclass of it overrides `measure_quality`."""
     last = next(
         kind for kind in cls.__mro__ if "measure_in_part" in vars(kind) or "measure_quality" in vars(kind)
     )
@@ -189,7 +189,7 @@ def reducer(name: str, repeats: int) -> Reducer:
 
 
 def majority(values: Sequence[float]) -> float:
-    """The most frequent value; the mean of those that are most frequent where several are."""
+    """Return the most frequent value; the mean if several are equally frequent."""
     counts = Counter(values)
     most = max(counts.values())
     return exact_mean([value for value, count in counts.items() if count == most])
@@ -241,7 +241,7 @@ def _count_right(name: str, values: Sequence[float]) -> int:
 
 
 def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
-    """The measurements of an item, computed from those of its repeats; what all gave as bool stays a bool."""
+    """Reduce the measurements of an item's repeats. A measurement that is a bool in every repeat stays one."""
     values = (
         several[0].values
         if reduce.repeats == 1
@@ -253,7 +253,7 @@ def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
 
 
 def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dict[str, float]:
-    """One value for each measurement.
+    """Return one value for each measurement.
 
     Raises:
         InvalidDataError: a repeat lacks a measurement that another has.

@@ -16,7 +16,7 @@ from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.item_frame import ItemRecords, Rows
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
-from modelgauge.engine.items.source import field_of
+from modelgauge.engine.items.source import get_field
 from modelgauge.engine.run_files.lines import JournalLines, Summary
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
@@ -90,28 +90,30 @@ class JournalIndex(ItemRecords):
             self.prompts.extend(asked)
             self._questions.append(asked[0] if len(asked) == 1 else hash(tuple(asked)))
         if self.options.cluster is not None:
-            value = field_of(item, self.options.cluster)
+            value = get_field(item, self.options.cluster)
             self.unclustered += value is None and is_measured
             self._clusters.append(hash(record.index if value is None else json.dumps(value, sort_keys=True)))
         self._all_shares.append(self._share_failed(record))
         self.columns.add(record.index, record.measurements, record.binary)
 
     def _question_hash(self, prompt: AnyPrompt) -> int:
-        """A hash of a prompt, as it is asked: good for this process."""
+        """Hash a prompt with its options, for use within this process."""
         asked = prompt if self._over is None else prompt.with_options(self._over)
         if isinstance(asked, TextPrompt) and asks_nothing(asked.options):  # nearly always
             return hash(("text", asked.text))
         return hash(asked.model_dump_json())
 
     def _share_failed(self, record: ItemRecord) -> float:
-        """The share of repeats that failed; 1 for a reduction other than the mean, where any may change the result."""
+        """Return the share of failed repeats; 1 for reductions other than the mean, where any repeat may change the
+        result.
+        """
         if not record.is_scored or not record.failures:
             return 0.0
         failed, measured = len(record.failures), len(record.repeat_measurements)
         return failed / (failed + measured) if self.options.reduction is None else 1.0
 
     def distinct_prompts(self) -> int | None:
-        """How many different prompts the items have; None if nobody was asked."""
+        """Return the number of distinct prompts; None if no SUT was asked."""
         return len(np.unique(np.frombuffer(self.prompts, np.int64))) if self.is_asked else None
 
     def values(self, name: str) -> "NDArray[np.float64]":
@@ -120,7 +122,7 @@ class JournalIndex(ItemRecords):
         return values
 
     def _shared(self) -> "NDArray[np.int64] | None":
-        """The clusters of the measured items: those that share an answer, or that have one value in their field."""
+        """Return the clusters of the measured items: those that share an answer, or a value in the cluster field."""
         measured = self._of_items(self._all_measured).astype(bool)
         labelings = [
             self._of_items(labels)[measured] for labels in (self._questions, self._clusters) if labels
@@ -135,12 +137,12 @@ class JournalIndex(ItemRecords):
         return shared
 
     def _shares(self) -> "NDArray[np.float64] | None":
-        """For each item the share of it that failed, where it was measured all the same; None if nothing did."""
+        """Return the failed share of each measured item; None if nothing failed."""
         shares: NDArray[np.float64] = self._of_items(self._all_shares)
         return shares if shares.any() else None
 
     def context_classes(self, index: int) -> ContextClasses | None:
-        """The classes noted for an item; None if all its contexts are plain JSON."""
+        """Return the recorded classes of an item's contexts; None if all are plain JSON."""
         number = self._class_of.get(index)
         return None if number is None else list(self._classes)[number]
 
@@ -150,7 +152,7 @@ class JournalIndex(ItemRecords):
         population: int | None = None,
         directions: "Mapping[str, Direction] | None" = None,
     ) -> "JournaledItems":
-        """All that is scored so far, in the order of the test.
+        """Return all items scored so far, in the order of the test.
 
         Args:
             known: how many items there are, those without a line too; None if nobody knows.
@@ -159,13 +161,13 @@ class JournalIndex(ItemRecords):
         """
         self._sort(self._added)
         unfinished = None if known is None else max(0, known - len(self))
-        about = _About(self._shared(), self._shares(), population, directions or {})
+        about = _ItemFacts(self._shared(), self._shares(), population, directions or {})
         scored, failed = np.flatnonzero(~self.failed), np.flatnonzero(self.failed)
         return JournaledItems(self, scored, failed, unfinished, about, is_all=True)
 
 
-class _About(NamedTuple):
-    """What is known of all items at the end.
+class _ItemFacts(NamedTuple):
+    """Facts about all items, known at the end of a run.
 
     Args:
         shared: the clusters of those that were measured.
@@ -181,7 +183,7 @@ class _About(NamedTuple):
 
 
 class JournaledItems(MeasuredItems):
-    """`MeasuredItems` over a journal.
+    """`MeasuredItems` read from a journal.
 
     Args:
         index: of the journal; no line may be added while this is in use.
@@ -198,7 +200,7 @@ class JournaledItems(MeasuredItems):
         measured: "NDArray[np.int64]",
         failed: "NDArray[np.int64]",
         unfinished: int | None,
-        about: _About,
+        about: _ItemFacts,
         *,
         is_all: bool,
     ) -> None:
@@ -256,5 +258,5 @@ class _FailedItems(Sequence[TestItem]):
 
 
 def _live(index: JournalIndex, record: ItemRecord) -> TestItem:
-    """The item with its contexts as the objects that `make_test_items` put in."""
+    """Return the item with the context objects that `make_test_items` created."""
     return with_contexts(record.test_item, index.context_classes(record.index))

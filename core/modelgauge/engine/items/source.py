@@ -57,7 +57,7 @@ class NumberedItem:
 
 
 def numbered(items: Any, ids: Ids, test_uid: str) -> Iterator[NumberedItem]:
-    """What an author gave as items, checked and with their ids.
+    """Validate an author's items and assign their ids.
 
     Raises:
         DefinitionError: it is no iterable, or something in it is no `TestItem`.
@@ -77,7 +77,7 @@ def numbered(items: Any, ids: Ids, test_uid: str) -> Iterator[NumberedItem]:
 
 
 def without_items(test_uid: str) -> DefinitionError:
-    """The error of a run whose test makes no items: it says nothing about the SUT."""
+    """Return the error for a test that makes no items, which gives no information about the SUT."""
     fix = "Look at what it reads and filters, and let it give at least one TestItem."
     return DefinitionError(f"make_test_items of '{test_uid}' gave no items.", fix=fix)
 
@@ -136,7 +136,7 @@ class ItemRange:
 def chosen(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions, ids: Ids | None = None
 ) -> Choice:
-    """The items of a test that a run measures.
+    """Return the items of a test that a run measures.
 
     Args:
         test: makes them.
@@ -180,10 +180,10 @@ def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], op
 
 
 def _with_field(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
-    """The items, once one of the first has the field: a wrong name is an error before anything is asked."""
+    """Yield the items if one of the first has the field, so that a wrong name fails before any call."""
     first = list(islice(items, _FIRST_CHUNK))
-    if first and all(field_of(item.item, field) is None for item in first):
-        known = fields_of(first[0].item)
+    if first and all(get_field(item.item, field) is None for item in first):
+        known = list_fields(first[0].item)
         raise InvalidOptionError(
             f"No item of '{test_uid}' has a field '{field}' by which it could belong to a cluster.",
             fix=f"{did_you_mean(field, known)}The fields of a context are: {items_of(known)}."
@@ -194,30 +194,32 @@ def _with_field(items: Iterator[NumberedItem], field: str, test_uid: str) -> Ite
     yield from items
 
 
-def fields_of(item: TestItem) -> dict[str, Any]:
-    """The fields of an item's context, with the columns and metadata of a golden; those that are None left out."""
-    found = {name: value for part in reversed(_parts_of(_context_of(item))) for name, value in part.items()}
+def list_fields(item: TestItem) -> dict[str, Any]:
+    """Return the fields of an item's context, with the columns and metadata of a golden, except those that are None."""
+    found = {
+        name: value for part in reversed(_list_mappings(_get_context(item))) for name, value in part.items()
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def field_of(item: TestItem, name: str) -> Any:
-    """A field of an item, see `fields_of`; None if it has none of that name."""
-    return field_of_context(_context_of(item), name)
+def get_field(item: TestItem, name: str) -> Any:
+    """Return a field of an item, see `list_fields`; None if it has no such field."""
+    return get_context_field(_get_context(item), name)
 
 
-def field_of_context(context: Any, name: str) -> Any:
-    """A field of a context in JSON, see `fields_of`; None if it has none of that name."""
-    return next((part[name] for part in _parts_of(context) if name in part), None)
+def get_context_field(context: Any, name: str) -> Any:
+    """Return a field of a context in JSON, see `list_fields`; None if it has no such field."""
+    return next((part[name] for part in _list_mappings(context) if name in part), None)
 
 
-def _context_of(item: TestItem) -> Any:
-    """The context of an item, or that of its only prompt, in JSON."""
+def _get_context(item: TestItem) -> Any:
+    """Return the context of an item, or of its only prompt, as JSON."""
     context = context_of(item)
     return context.model_dump(mode="json") if isinstance(context, BaseModel) else context
 
 
-def _parts_of(context: Any) -> list[Mapping[str, Any]]:
-    """The mappings that hold fields; the first that has a name counts."""
+def _list_mappings(context: Any) -> list[Mapping[str, Any]]:
+    """Return the mappings to search for a field, in order of precedence."""
     if not isinstance(context, Mapping):
         return []
     inner = [context[part] for part in _FURTHER_FIELDS if part in context]
@@ -228,7 +230,7 @@ _FURTHER_FIELDS = ("custom_column_key_values", "metadata", "additional_metadata"
 
 
 def warning_when_slow(items: Iterable[T], why: str, test_uid: str) -> Iterator[T]:
-    """The items; a warning says how many were read where that takes long.
+    """Yield the items, with a warning about progress if that takes long.
 
     Args:
         items: of a test.
@@ -244,9 +246,9 @@ def warning_when_slow(items: Iterable[T], why: str, test_uid: str) -> Iterator[T
 
 
 def sample(items: Iterable[NumberedItem], most: int, seed: int) -> list[NumberedItem]:
-    """The `most` items with the smallest hashes of (seed, id), in the order of the test.
+    """Select the `most` items with the smallest hashes of (seed, id), in the order of the test.
 
-    So a smaller sample is part of a larger sample, and adding items to a test moves few others.
+    So a smaller sample is part of a larger one, and adding items to a test changes few of the others.
     """
     chosen = heapq.nsmallest(most, items, key=lambda item: _rank(item, seed))
     return sorted(chosen, key=lambda item: item.index)
@@ -258,7 +260,7 @@ def _rank(numbered_item: NumberedItem, seed: int) -> bytes:
 
 
 class ItemSource:
-    """Hands out items to workers, in order.
+    """Queue of items for workers, in order.
 
     Args:
         items: pulled in a thread, since an author may read files or download there.
@@ -282,12 +284,12 @@ class ItemSource:
         self._error: Exception | None = None
 
     def take(self) -> NumberedItem | None:
-        """The next item, if an item is ready and more are on their way; else `next` is to be awaited."""
+        """Return the next item if one is ready and more are coming; otherwise the caller must await `next`."""
         more_come = self._pull is not None or self._exhausted or len(self._ready) > _LOW
         return self._ready.popleft() if more_come and self._ready else None
 
     async def next(self) -> NumberedItem | None:
-        """The next item; None when there are no more.
+        """Return the next item; None at the end.
 
         Raises:
             Exception: what the author's iterable raised, when the items before it are handed out; raised once.

@@ -1,5 +1,5 @@
-"""Coroutines for callers who wait for them, in loops that stay open: a client that an app or a judge keeps from one
-call to the next belongs to the loop in which it was made.
+"""Coroutines for blocking callers, in loops that stay open: a client that an app or a judge keeps from one call to
+the next belongs to the loop in which it was created.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ _HELD_UP = 0.3
 
 
 class _Interrupts:
-    """Ctrl-C while the main thread runs its loop: it cancels the work.
+    """Handler of Ctrl-C while the main thread runs its loop: it cancels the work.
 
     At the second, asyncio's own runner raises KeyboardInterrupt wherever the thread is. Between two steps of the loop
     this loses a step, and what waits for the step waits for ever. So it is raised here only where a further

@@ -1,4 +1,4 @@
-"""Deadlines of awaited attempts, all behind one timer, and kept whatever the attempt does when its time is up."""
+"""Deadlines of awaited attempts, driven by a single timer, and enforced whatever the attempt does."""
 
 import asyncio
 import dis
@@ -56,7 +56,7 @@ _current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=Non
 
 
 class Deadlines:
-    """Cancels attempts whose time is up, all behind one timer.
+    """Canceller of attempts whose time is up, driven by a single timer.
 
     Each attempt is a task of its own, since one that swallows its cancellation (a bare `except:` in a loop) can only be
     left behind, and whoever awaits it in its own task is left behind with it.
@@ -107,7 +107,7 @@ class Deadlines:
                 del watch.outcome
 
     async def at_once(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine that never waits returns; nothing could end it before it does.
+        """Return the result of a coroutine that never waits, and so needs no deadline.
 
         Raises:
             CallError: it cancelled itself.
@@ -156,7 +156,7 @@ class Deadlines:
 
     @property
     def under_way(self) -> int:
-        """How many attempts there are now."""
+        """The number of attempts in flight."""
         return len(self._watched)
 
     @property
@@ -228,7 +228,9 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
 
 
 def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
-    """A task for an attempt; from Python 3.12 on it begins at once: if it never waits, it costs no turn of the loop."""
+    """Create a task for an attempt. From Python 3.12 on it starts eagerly, so one that never waits costs no turn of
+    the loop.
+    """
     if not makes_tasks_by_itself(loop):
         return loop.create_task(attempt)
     if sys.version_info >= (3, 12):
@@ -263,7 +265,7 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
 
 
 def _as_awaited(error: BaseException, watch: _Watch) -> Exception:
-    """The error of an attempt, for whoever waits for it."""
+    """Convert the error of an attempt for its awaiter."""
     was_cancelled = isinstance(error, asyncio.CancelledError)
     if watch.is_late:
         late = timed_out(watch.seconds)
@@ -308,7 +310,7 @@ def _cancelled_itself() -> CallError:
 
 
 def call_timed_out(seconds: float) -> CallTimeoutError:
-    """The error of a call whose time is up, with all its attempts."""
+    """Return the error for a call that timed out over all its attempts."""
     return CallTimeoutError(
         f"A call and its further attempts did not end within {seconds:g} s.",
         fix="Raise --call-timeout (in Python call_timeout), or find out why the system takes so long.",
@@ -316,7 +318,7 @@ def call_timed_out(seconds: float) -> CallTimeoutError:
 
 
 def timed_out(seconds: float) -> CallTimeoutError:
-    """The error of an attempt whose time is up."""
+    """Return the error for an attempt that timed out."""
     return CallTimeoutError(
         f"A call did not return within {seconds:g} s.",
         fix="Raise --timeout (in Python attempt_timeout, under pytest MODELGAUGE_TIMEOUT), or find out why the "
@@ -328,7 +330,7 @@ def timed_out(seconds: float) -> CallTimeoutError:
 
 
 def never_waits(function: object) -> bool:
-    """Whether something is an `async def` that comes to its end in one step, whatever it is given."""
+    """Return whether an `async def` always finishes in one step, whatever its arguments."""
     plain = getattr(function, "__func__", function)
     if not inspect.isfunction(plain) or not plain.__code__.co_flags & inspect.CO_COROUTINE:
         return False  # a function that is only marked as one (`markcoroutinefunction`) returns another's coroutine
@@ -342,11 +344,11 @@ def _ends_in_one_step(code: CodeType) -> bool:
 
 def _result_of_author(coroutine: Coroutine[Any, Any, T]) -> T:
     with LentToAuthor():
-        return result_of(coroutine)
+        return run_without_waiting(coroutine)
 
 
-def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine that never waits returns.
+def run_without_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, and return its result.
 
     Raises:
         BaseException: what it raises.

@@ -18,7 +18,7 @@ _call: ContextVar[object | None] = ContextVar("modelgauge_call", default=None)
 
 
 class LentToAuthor:
-    """Marks the code in a `with` block as an author's. That code may cancel its own task, as time-outs do.
+    """Context manager around author's code, which may cancel its own task, as time-outs do.
 
     This is a class because a generator would modify the exceptions that leave the block.
     """

@@ -1,12 +1,11 @@
-"""What makes the event loop stand still: Python's search for reference cycles, made rarer here, and authors' code that
-blocks the loop: a thread warns when it stands still, and methods that are slow time and again are warned of once.
+"""Stalls of the event loop: Python's garbage collector, run less often here, and authors' code that blocks the loop.
 
-Whenever 700 more objects have been made than freed (2,000 from Python 3.13 on), Python looks through the young ones,
-and time and again through all that the process has: 60 ms in which no call is sent. What thousands of items keep for a
-while is no garbage.
+Whenever 700 more objects have been created than freed (2,000 from Python 3.13 on), Python scans the young objects, and
+from time to time all objects of the process, which takes 60 ms in which no call is sent. Objects that thousands of
+items keep for a while are not garbage.
 
-An author's `async def` that blocks stops every call of the run, its time-outs and its first Ctrl-C. Without a warning
-nobody would know why.
+An author's `async def` that blocks the loop delays every call of the run, its time-outs and its first Ctrl-C. A thread
+warns when the loop stalls, and each method that is repeatedly slow is reported once.
 """
 
 import asyncio
@@ -109,7 +108,7 @@ def watching_the_loop(patience: float = _PATIENCE, period: float = _PERIOD) -> I
 
 
 def _where(frame: FrameType | None) -> str:
-    """The author's function that the engine or the loop has called, and where it is now."""
+    """Return the author's function called by the engine or the loop, and its current position."""
     ours = authors = None
     while frame is not None and not _begins_here(frame.f_code.co_filename):
         if frame.f_code.co_filename.startswith(_PACKAGE):
@@ -124,7 +123,7 @@ def _where(frame: FrameType | None) -> str:
 
 
 def _begins_here(file: str) -> bool:
-    """Whether this is code of the engine or of the loop, which calls authors' code."""
+    """Return whether this is code of the engine or the loop, below which author's code begins."""
     return file.startswith(_ENGINE) or file in _LOOP
 
 
@@ -137,7 +136,7 @@ _BLOCKS = "all other calls wait meanwhile. Write it as plain `def`, which runs i
 
 
 class Pace:
-    """Times the first calls of a method, and warns once where it is slow.
+    """Timer of the first calls of a method, which warns once if it is slow.
 
     Args:
         method: whose it is, for the author, and what it does for some milliseconds.
@@ -159,7 +158,7 @@ class Pace:
             self._took(perf_counter() - begun)
 
     def of_steps(self, awaitable: Any) -> Any:
-        """The awaitable; a coroutine is timed from each wait to the next, and counts by the longest of these steps."""
+        """Wrap an awaitable so that a coroutine is timed from each wait to the next; the longest step counts."""
         if self._seconds is None or not inspect.iscoroutine(awaitable):
             return awaitable
         return _Timed(awaitable, self._took)
@@ -215,7 +214,8 @@ class _Timed(Coroutine[Any, Any, Any]):
 
 
 class Paces:
-    """How long a SUT or an annotator keeps the loop: as it makes its request, sends it, and reads its response.
+    """Timers for the methods of a SUT or annotator that run on the loop: making requests, sending, reading
+    responses.
 
     Args:
         owner: the object.

@@ -1,4 +1,4 @@
-"""Threads of the engine's own: daemons, so that nothing an author's code does can keep the process from ending.
+"""Daemon threads of the engine, so that authors' code can never keep the process from exiting.
 
 `BatchThread` works on whatever is waiting as one group, for the cache and the journals; `CallPool` runs authors' plain
 functions, each with a deadline. Both wake the event loop once a group, since each wake-up costs a system call.
@@ -180,7 +180,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _idle_thread() -> _Inbox:
-    """The inbox of a thread that has nothing to do."""
+    """Return the inbox of an idle thread."""
     try:
         return _idle.pop()
     except IndexError:
@@ -222,7 +222,7 @@ class _ThreadJob:
 
 @dataclass(slots=True)
 class CallPool:
-    """Runs authors' plain functions in threads, which it makes as they are needed.
+    """Pool of threads for authors' plain functions, created on demand.
 
     A thread whose call outlives its deadline is abandoned: Python cannot end it. Another takes its place; should the
     call return after all, its result is dropped and the thread takes calls again.
@@ -281,7 +281,7 @@ class CallPool:
 
     @property
     def under_way(self) -> int:
-        """How many calls are not answered yet."""
+        """The number of calls without an answer."""
         return len(self._running)
 
     @property
@@ -291,7 +291,7 @@ class CallPool:
         return self.clock() - min(begun) if begun else None
 
     def close(self) -> None:
-        """End the idle threads, and those that work when their call returns."""
+        """End idle threads now, and busy ones when their call returns."""
         self._closed = True
         for _ in range(self._threads):
             self._calls.put(None)

@@ -1,4 +1,6 @@
-"""Waiting together: for all of several coroutines, whatever fails, since they may be paid; in a line for a turn."""
+"""Waiting for several coroutines, all of which finish even if some fail because they may be paid for; waiting in
+line.
+"""
 
 import asyncio
 from collections import deque
@@ -21,7 +23,7 @@ async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T | BaseExcep
     return await asyncio.gather(*work, return_exceptions=True)
 
 
-async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+async def wait_for_all(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines at once; return what they returned, in their order.
 
     Raises:

@@ -88,7 +88,7 @@ class RunFolder:
         return self.path / TOTALS
 
     def command(self, verb: str) -> str:
-        """The command line that does something with this run, in the working directory of this process.
+        """Return a command line for this run, relative to the working directory of this process.
 
         Args:
             verb: `show`, `resume` or `rescore`.
@@ -101,7 +101,7 @@ class RunFolder:
         return f"modelgauge {verb} {self.run_id} --data-dir {shlex.quote(str(runs.parent))}"
 
     def is_going_on(self) -> bool:
-        """Whether a process works on the run now."""
+        """Return whether a process is working on the run now."""
         try:
             own = lock(self.journal)
         except OSError:  # there is none yet
@@ -111,11 +111,11 @@ class RunFolder:
         return own is None
 
     def is_bundled(self) -> bool:
-        """Whether it lies in the folder of an unpacked bundle, whose cache is for these runs alone."""
+        """Return whether the run lies in an unpacked bundle, whose cache is only for its runs."""
         return self.path.parent.name == RUNS and (self.path.parent.parent / BUNDLE).is_file()
 
     def is_imported(self) -> bool:
-        """Whether it came in a bundle; a run that was made there since is the user's own."""
+        """Return whether the run came in a bundle. A run made there later is the user's own."""
         return self.is_bundled() and SIGNATURE not in self.read_manifest()
 
     def forget_if_empty(self) -> None:
@@ -151,7 +151,7 @@ class RunFolder:
         (self.path / RECORD).unlink(missing_ok=True)
 
     def read_record(self) -> TestRecord:
-        """The run's record; its items are read when they are asked for.
+        """Read the run's record. Its items are read on demand.
 
         Raises:
             RecordError: there is none (the run is going on, or was killed), or it is damaged.
@@ -173,7 +173,7 @@ class RunFolder:
         )
 
     def rescores(self) -> str | None:
-        """The run whose recorded answers this run measures; None if it asks a SUT itself.
+        """Return the run that this run rescores; None if it asks a SUT itself.
 
         Raises:
             RecordError: the manifest names no run that can lie beside this run.
@@ -186,7 +186,7 @@ class RunFolder:
         return found
 
     def merged_from(self) -> tuple[str, ...]:
-        """The ids of the runs that were joined into this run; empty for other runs.
+        """Return the ids of the runs merged into this one; empty for other runs.
 
         Raises:
             RecordError: the manifest holds something else there.
@@ -197,7 +197,7 @@ class RunFolder:
         return tuple(found)
 
     def command_line(self) -> list[str] | None:
-        """The command line that began the run; None if it was begun from Python.
+        """Return the command line that started the run; None if it was started from Python.
 
         Raises:
             RecordError: the manifest holds something else there.
@@ -216,7 +216,7 @@ class RunFolder:
         )
 
     def is_complete(self) -> bool:
-        """Whether the run came to its end, so that every item has a record."""
+        """Return whether the run ended with a record for every item."""
         folder, seen = self, {self.run_id}
         while folder._came_to_its_end():
             source = folder.rescores()  # it has no more answers than that run
@@ -232,7 +232,7 @@ class RunFolder:
         return (self.path / RECORD).exists() and not self.read_record().ended_early
 
     def items(self) -> Iterator[ItemRecord]:
-        """The item records in the order in which they were written."""
+        """Yield the item records in the order in which they were written."""
         return (line.record() for line in JournalLines(self.journal))
 
 
@@ -262,7 +262,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def refused(path: Path, error: OSError) -> RunStoppedError:
-    """The error for a file of a run that cannot be written."""
+    """Return the error for a file of a run that cannot be written."""
     fix = f"{advice_for(error)}, then run `{RunFolder(path.parent).command('resume')}`."
     if isinstance(error, FileNotFoundError):
         fix = "Its folder was removed meanwhile. Run the same command again: it does not pay again for cached answers."
@@ -270,7 +270,7 @@ def refused(path: Path, error: OSError) -> RunStoppedError:
 
 
 def _default_runs() -> Path | None:
-    """The folder of runs of a command without `--data-dir`; None if the settings cannot be read."""
+    """Return the folder of runs for commands without `--data-dir`; None if the settings cannot be read."""
     try:
         return real_path(load_settings().data_dir / RUNS)
     except SettingsError:
@@ -313,9 +313,9 @@ def parsed_json(text: str) -> Any:
 
 
 def by_invocation(runs: Path) -> tuple[dict[str, list[RunFolder]], list[RecordError]]:
-    """The runs of each command by its invocation id, in the order in which the commands began, and those of each so.
+    """Group runs by invocation id, both in the order of starting.
 
-    A damaged run hides no other: the errors of manifests that cannot be read come second.
+    Damaged runs do not hide others: errors of unreadable manifests come second.
 
     Args:
         runs: the folder of the runs.
@@ -339,11 +339,11 @@ def by_invocation(runs: Path) -> tuple[dict[str, list[RunFolder]], list[RecordEr
 
 
 def runs_in(runs: Path) -> list[RunFolder]:
-    """All runs in a folder, oldest first."""
+    """Return all runs in a folder, oldest first."""
     paths = sorted(runs.iterdir()) if is_folder(runs) else []
     return [RunFolder(path) for path in paths if is_file(path / MANIFEST)]
 
 
 def all_runs(data_dir: Path) -> list[RunFolder]:
-    """All runs in a data folder, oldest first."""
+    """Return all runs in a data folder, oldest first."""
     return runs_in(data_dir / RUNS)

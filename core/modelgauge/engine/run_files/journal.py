@@ -1,4 +1,4 @@
-"""Writing the journal: its file, and the line of an item's record."""
+"""Writing of the journal: its file, and the lines of items' records."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import Interaction
 from modelgauge.data.item_records import ItemRecord, item_from_json, json_fields
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
-from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
+from modelgauge.engine.bookkeeping.failures import StageError, describe_error, exception_record
 from modelgauge.engine.run_files.folder import refused
 from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import InvalidDataError, RecordError
@@ -65,8 +65,8 @@ class JournalFile:
         self._lock.close()
 
 
-def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
-    """An item's record without secrets, for observers, and its line in the journal.
+def make_line(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
+    """Return an item's record with secrets removed, for observers, and its line in the journal.
 
     Args:
         record: of an item.
@@ -74,10 +74,10 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         redact: takes secrets out of a JSON text.
     """
     try:
-        written = _json_of(record)
+        written = _dump_record(record)
     except Exception as error:  # noqa: BLE001  whatever an author's object raises when it is written
         record = _writable(record, test_uid, error)
-        written = _json_of(record)
+        written = _dump_record(record)
     clean = redact(written)
     if clean != written or was_redacted(written):
         item = record.test_item
@@ -87,7 +87,7 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         redacted = item_from_json(clean.encode("utf-8"), "The record of an item")
         is_redacted = record.redacted or _answers(written) != _answers(clean)
         record = redacted.replaced(digests=digests, redacted=is_redacted)
-        clean = _json_of(record)
+        clean = _dump_record(record)
     return record, clean.encode("utf-8") + b"\n"
 
 
@@ -104,8 +104,8 @@ def blank_line(index: int, length: int) -> bytes:
     return blank.ljust(length - 1) + b"\n"
 
 
-def _json_of(record: ItemRecord) -> str:
-    """The JSON of a record, in which an interaction names its prompt by the place in the item."""
+def _dump_record(record: ItemRecord) -> str:
+    """Serialize a record so that interactions refer to prompts by their position in the item."""
     prompts = record.test_item.prompts
     fields = json_fields(record)
     fields["interactions"] = [_interaction(interaction, prompts) for interaction in record.interactions]
@@ -113,7 +113,7 @@ def _json_of(record: ItemRecord) -> str:
 
 
 def _interaction(interaction: Interaction, prompts: Sequence[PromptWithContext]) -> dict[str, Any]:
-    """The fields of an interaction in a line; its prompt is one of them only if the item does not have it."""
+    """Return the fields of an interaction for a line, with the prompt only if the item lacks it."""
     fields = {"prompt_index": 0, **interaction.__dict__}
     del fields["prompt"]
     if interaction.prompt is not prompts[0]:
@@ -128,13 +128,13 @@ def _interaction(interaction: Interaction, prompts: Sequence[PromptWithContext])
 
 
 def _answers(written: str) -> list[Any]:
-    """The completions in a record, without annotations."""
+    """Return the completions in a record, without annotations."""
     responses = [interaction["response"] for interaction in json.loads(written)["interactions"]]
     return [each["completion"] for response in responses for each in response["completions"]]
 
 
 def _writable(record: ItemRecord, test_uid: str, error: Exception) -> ItemRecord:
-    """The failure of an item that cannot be written, with all parts that can."""
+    """Return a failure record for an item that cannot be written, with everything that can."""
     item = record.test_item if _is_writable(record.test_item) else without_contexts(record.test_item)
     plain = [
         interaction.replaced(prompt=interaction.prompt.replaced(context=None))
@@ -148,7 +148,7 @@ def _writable(record: ItemRecord, test_uid: str, error: Exception) -> ItemRecord
     if not record.is_scored:
         return record.replaced(test_item=item, interactions=tuple(kept))
     unwritable = InvalidDataError(
-        f"The record of item '{item.id}' cannot be written: {message_of(error)}",
+        f"The record of item '{item.id}' cannot be written: {describe_error(error)}",
         fix="Keep what measure_quality works out in variables of its own: what it puts into an item, a context or an "
         "annotation is recorded, and must be JSON.",
     )
@@ -156,7 +156,7 @@ def _writable(record: ItemRecord, test_uid: str, error: Exception) -> ItemRecord
 
 
 def without_contexts(item: TestItem) -> TestItem:
-    """An item as it is recorded where its contexts cannot be written."""
+    """Return an item without its contexts, for records in which they cannot be written."""
     return item.replaced(
         context=None, prompts=tuple([prompt.replaced(context=None) for prompt in item.prompts])
     )

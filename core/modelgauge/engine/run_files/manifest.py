@@ -24,7 +24,7 @@ _KEY_BYTES = 32
 
 
 def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) -> dict[str, Any]:
-    """Facts about the process and the machine, for a manifest.
+    """Collect facts about the process and the machine for a manifest.
 
     Args:
         command: the command line, if a command began the run.
@@ -35,18 +35,18 @@ def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) ->
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "modelgauge": installed_version(DISTRIBUTION) or None,
-        "plugins": versions_of(distributions),
+        "plugins": list_versions(distributions),
         "git_commit": _git_commit(),
     }
 
 
-def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
-    """The versions of installed distributions; None where it is not known."""
+def list_versions(distributions: Iterable[str]) -> dict[str, str | None]:
+    """Return the versions of installed distributions; None if unknown."""
     return {name: installed_version(name) or None for name in sorted(set(distributions))}
 
 
 def _git_commit() -> str | None:
-    """The commit that is checked out in the working directory; None outside a repository or without git."""
+    """Return the commit checked out in the working directory; None outside a repository or without git."""
     try:
         here = Path.cwd()
         if "GIT_DIR" not in os.environ and not any((up / ".git").exists() for up in (here, *here.parents)):
@@ -67,14 +67,14 @@ def _git_commit() -> str | None:
 
 
 def signed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest with the signature of this user; without one where the user's key can neither be read nor made."""
+    """Return a manifest with this user's signature, or unsigned if the key can neither be read nor created."""
     plain = {name: value for name, value in manifest.items() if name != SIGNATURE}
     key = _key(make=True)
     return plain if key is None else {**plain, SIGNATURE: _signature(plain, key)}
 
 
 def is_signed(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest was written by this user, and is as it was written."""
+    """Return whether a manifest was written by this user and is unchanged since."""
     signature, key = manifest.get(SIGNATURE), _key(make=False)
     if key is None or not isinstance(signature, str):
         return False
@@ -90,7 +90,7 @@ def _signature(plain: Mapping[str, Any], key: bytes) -> str:
 
 
 def _key(*, make: bool) -> bytes | None:
-    """The user's key; None if there is none that only the user can read."""
+    """Return the user's key; None if there is none that only the user can read."""
     try:
         path = _config_folder() / "runs.key"
         if make and not path.exists():
@@ -119,7 +119,7 @@ def _make_key(path: Path) -> None:
 
 
 def _config_folder() -> Path:
-    """The folder of this user's configuration; in `%APPDATA%` on Windows."""
+    """Return the user's configuration folder; in `%APPDATA%` on Windows."""
     given = os.environ.get("XDG_CONFIG_HOME") or (
         os.environ.get("APPDATA") if sys.platform == "win32" else ""
     )

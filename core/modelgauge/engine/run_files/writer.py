@@ -24,7 +24,7 @@ _LINGER = 0.005
 
 
 class Journal(Protocol):
-    """Where lines go: a `JournalFile`, or the driver of a worker."""
+    """Destination of lines: a `JournalFile`, or the driver of a worker."""
 
     size: int
 
@@ -114,7 +114,7 @@ class Writer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the disk refused what could not be stored in the reserve either: nothing is written any more."""
+        """Whether the disk failed even for the reserve, so that nothing more is written."""
         return self._broken is not None
 
     @property

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from modelgauge.config.redaction import redacted_json
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Threshold
-from modelgauge.engine.items.item_frame import ItemRecords, lines_of
+from modelgauge.engine.items.item_frame import ItemRecords, read_lines
 from modelgauge.engine.run_files.lines import ItemLine
 from modelgauge.reports.failures import failure_key
 from modelgauge.reports.pages.classes import (
@@ -121,7 +121,7 @@ class ItemTable:
         """
         record = run if isinstance(run, TestRecord) else run.record
         self.thresholds = dict(record.thresholds)
-        items = ItemRecords(lines_of(run)) if isinstance(run, TestRecord) else run.items()
+        items = ItemRecords(read_lines(run)) if isinstance(run, TestRecord) else run.items()
         left = islice(items.lines(), MOST_ITEMS)
         while group := list(_first_of(left, PART - self.number % PART)):
             is_clean = self._is_clean(group)

@@ -1,4 +1,4 @@
-"""The driver's side of calls that workers make: each goes through the one `Admission` of its target.
+"""The driver's side of calls that workers make: each goes through the one `LocalAdmission` of its target.
 
 So all limits see it as a call of this process.
 """
@@ -16,7 +16,7 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.messages import MessageError
-from modelgauge.engine.executors.remote_admission import verdict_of
+from modelgauge.engine.executors.remote_admission import parse_verdict
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import Retry
 
@@ -33,8 +33,8 @@ class _ReportedError(Exception):
     """An error of a worker's call, of which the driver has the message."""
 
 
-class Gate:
-    """Lets the calls of workers in, and out again.
+class WorkerAdmission:
+    """Admission of workers' calls in the driver.
 
     Args:
         targets: of the run, by their numbers.
@@ -88,47 +88,47 @@ class Gate:
         finally:
             current_tally.reset(before)
 
-    def share_of(self, target: int) -> float:
-        """How many calls of a target a worker may have under way; so a slow one leaves places for the others."""
+    def compute_share(self, target: int) -> float:
+        """Return a worker's share of the concurrency of a target, so that a slow worker leaves room for the others."""
         limiter = self.targets[target].admission.limiter
         return ceil(limiter.limit / self.sharing) if isinstance(limiter, AdaptiveLimiter) else inf
 
 
-class Visits:
+class WorkerCalls:
     """The calls of one worker that wait or are under way.
 
     Args:
-        gate: lets them in.
+        admission: lets them in.
         tell: sends a message to the worker.
     """
 
-    def __init__(self, gate: Gate, tell: Callable[..., None]) -> None:
-        self._gate, self._tell = gate, tell
-        self._visits: dict[int, _Visit] = {}
+    def __init__(self, admission: WorkerAdmission, tell: Callable[..., None]) -> None:
+        self._worker_admission, self._tell = admission, tell
+        self._calls: dict[int, _WaitingCall] = {}
         # By target: those beyond the worker's share.
         self._queued: dict[int, deque[_Call]] = defaultdict(deque)
         self._inside: Counter[int] = Counter()
 
     def enter(self, number: int, target: int, work: int) -> None:
-        """A call wants to be sent.
+        """Handle a call that asks to be sent.
 
         Raises:
             MessageError: another call has this number.
         """
-        if number in self._visits or any(number == ask.number for ask in self._queued[target]):
+        if number in self._calls or any(number == ask.number for ask in self._queued[target]):
             raise MessageError(f"a second call with number {number}")
         self._queued[target].append(_Call(number, target, work))
         self._admit(target)
 
     def tell(self, number: int, kind: str, fields: Sequence[Any]) -> None:
-        """The worker says something of a call."""
-        if (visit := self._visits.get(number)) is not None:
-            visit.hear(kind, fields)
+        """Handle a worker's message about a call."""
+        if (waiting := self._calls.get(number)) is not None:
+            waiting.hear(kind, fields)
 
     def withdraw(self, number: int) -> None:
-        """A call does not want to be sent any more, or is not waited for."""
-        if (visit := self._visits.get(number)) is not None:
-            visit.end()
+        """Handle a call that is cancelled, or no longer waited for."""
+        if (waiting := self._calls.get(number)) is not None:
+            waiting.end()
         for queued in self._queued.values():
             for call in [ask for ask in queued if ask.number == number]:
                 queued.remove(call)
@@ -140,44 +140,48 @@ class Visits:
                 self._begin(self._queued[key].popleft())
 
     async def lost(self) -> None:
-        """The worker has died: its calls are under way no more."""
+        """End the calls of a worker that died."""
         self._queued.clear()
-        tasks = [visit.task for visit in self._visits.values() if visit.task is not None]
-        for visit in list(self._visits.values()):
-            visit.end()
+        tasks = [waiting.task for waiting in self._calls.values() if waiting.task is not None]
+        for waiting in list(self._calls.values()):
+            waiting.end()
         if tasks:
             await asyncio.wait(tasks)
 
     def _admit(self, target: int) -> None:
-        queued, share = self._queued[target], self._gate.share_of(target)
+        queued, share = self._queued[target], self._worker_admission.compute_share(target)
         while queued and self._inside[target] < share:
             self._begin(queued.popleft())
         if queued:
-            self._gate.targets[target].admission.limiter.wanted()
+            self._worker_admission.targets[target].admission.limiter.wanted()
 
     def _begin(self, call: _Call) -> None:
-        visit = _Visit(self._gate, call, self._tell, self._ended)
-        if visit.begin():
-            self._visits[call.number] = visit
+        waiting = _WaitingCall(self._worker_admission, call, self._tell, self._ended)
+        if waiting.begin():
+            self._calls[call.number] = waiting
             self._inside[call.target] += 1
 
     def _ended(self, call: _Call) -> None:
-        del self._visits[call.number]
+        del self._calls[call.number]
         self._inside[call.target] -= 1
         self._admit(call.target)
 
 
-class _Visit:
+class _WaitingCall:
     """A call of a worker that wants to be sent, or is under way.
 
     Most are let in at once. A task stands for one that has to wait, since admission knows those by their tasks.
     """
 
     def __init__(
-        self, gate: Gate, call: _Call, tell: Callable[..., None], ended: Callable[[_Call], None]
+        self,
+        admission: WorkerAdmission,
+        call: _Call,
+        tell: Callable[..., None],
+        ended: Callable[[_Call], None],
     ) -> None:
-        self._gate, self._call, self._tell, self._ended = gate, call, tell, ended
-        self._admission = gate.targets[call.target].admission
+        self._worker_admission, self._call, self._tell, self._ended = admission, call, tell, ended
+        self._admission = admission.targets[call.target].admission
         self._begun, self._answers = 0.0, 0
         self._events: asyncio.Queue[tuple[str, Sequence[Any]]]  # where there is a task
         self.task: asyncio.Task[None] | None = None
@@ -185,7 +189,7 @@ class _Visit:
     def begin(self) -> bool:
         """Let it in, or let it wait; return whether it is not refused."""
         try:
-            with self._gate.counting(self._call.work):
+            with self._worker_admission.counting(self._call.work):
                 if self._admission.enter_at_once():
                     self._on_sent()
                 else:
@@ -198,11 +202,11 @@ class _Visit:
         return True
 
     def hear(self, kind: str, fields: Sequence[Any]) -> None:
-        """The worker says something of it."""
+        """Handle a message of the worker about this call."""
         if self.task is not None:
             self._events.put_nowait((kind, fields))
             return
-        with self._gate.counting(self._call.work):
+        with self._worker_admission.counting(self._call.work):
             if kind == "left":
                 self._leave(*fields)
                 self._ended(self._call)
@@ -236,12 +240,12 @@ class _Visit:
         self._tell("refuse", self._call.number, error.problem, error.fix)
 
     def _on_sent(self) -> None:
-        self._begun, self._answers = self._gate.clock(), self._admission.server.answers
-        self._gate.begun[self] = self._begun
+        self._begun, self._answers = self._worker_admission.clock(), self._admission.server.answers
+        self._worker_admission.begun[self] = self._begun
         self._tell("go", self._call.number, self._answers)
 
     def _leave(self, outcome: Outcome | None, seconds: float, answered: bool) -> None:
-        del self._gate.begun[self]
+        del self._worker_admission.begun[self]
         if answered:
             self._admission.succeeded(self._begun)
         self._admission.leave(outcome, seconds)
@@ -252,10 +256,10 @@ class _Visit:
         if kind == "note":
             admission.limiter.note(fields[0])
             return
-        verdict, error = verdict_of(fields[0]), _ReportedError(fields[1])
+        verdict, error = parse_verdict(fields[0]), _ReportedError(fields[1])
         if kind == "failed":
             admission.failed(verdict, error)
         elif isinstance(verdict, Retry) and admission.server.answers == self._answers:
             admission.stop_at_limit(verdict, error)  # unless calls of other workers were answered meanwhile
         if admission.dead is not None:
-            self._gate.halted(self._call.target)
+            self._worker_admission.halted(self._call.target)

@@ -1,6 +1,6 @@
-"""All that is called, connected with what carries out calls: a target for each SUT and annotator, opened once.
+"""Targets for all SUTs and annotators, each opened once.
 
-A run has one; so has a session of pytest, and a single judgement outside of a run.
+Each run, session of pytest, and judgement outside a run has its own.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AtStage, message_of
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AtStage, describe_error
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally, judge_keys
+from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, learn_secrets
 from modelgauge.engine.calls.services import Services
@@ -63,14 +63,14 @@ _LONGEST = 60
 _OBJECT = '"$object":'
 
 
-class Switchboard:
+class TargetPool:
     """The objects that are called, and the services that their calls share. Used as `async with`.
 
     Args:
         options: of the run.
         called: the objects that are going to be called; a cache is opened only where the calls of one can be cached.
         disk_failed: gets the error, once, when the disk refuses.
-        entrances: makes what stands before the calls, where the limits are those of another process.
+        make_admission: makes what stands before the calls, where the limits are those of another process.
 
     Attributes:
         services: what the calls share.
@@ -83,11 +83,11 @@ class Switchboard:
         options: RunOptions,
         called: Iterable[Callee],
         disk_failed: Callable[[ModelGaugeError], object] = log.error,
-        entrances: Callable[[object, Services], Entrance] | None = None,
+        make_admission: Callable[[object, Services], Admission] | None = None,
     ) -> None:
         self.options = options
         self._caches = options.caching and any(CallPolicy.of(*callee).is_cached for callee in called)
-        self._disk_failed, self._entrances = disk_failed, entrances
+        self._disk_failed, self._entrances = disk_failed, make_admission
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}
         self._opened: dict[int, Owner] = {}
@@ -129,7 +129,7 @@ class Switchboard:
                 # Not the error itself: its call was retried already, and the annotator's need not be.
                 raise CallError(
                     f"SUT '{target.owner.uid}', which '{annotator.uid}' asked, failed: "
-                    f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
+                    f"{type(error).__name__}: {describe_error(error).rstrip('.')}.",
                     fix="See why it failed in the traceback.",
                 ) from error
         judge_keys.get([]).extend(asked.keys)
@@ -141,14 +141,14 @@ class Switchboard:
         return asked.response.unannotated
 
     def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
-        """The SUT that a judge asks under a name."""
+        """Return the SUT that a judge asks under a name."""
         sut = self._asked_by(annotator, name).owner
         if not isinstance(sut, PromptResponseSUT):
             raise TypeError(sut)
         return sut
 
     def keeps_answers(self, annotator: CompletionAnnotator[Any], name: str) -> bool:
-        """Whether the answers of a SUT that a judge asks under a name are in the cache."""
+        """Return whether the answers of a judge's SUT are in the cache."""
         return self.services.caching and self._asked_by(annotator, name).is_cached
 
     def waiting(self) -> AbstractContextManager[None]:
@@ -209,27 +209,27 @@ class Switchboard:
             },
             test.choose_annotators if overrides(type(test), "choose_annotators") else None,
             Measurer(test),
-            work.respondent.uid,
+            work.answer_source.uid,
             tally,
             self.services.turns,
             reducer(options.reduce, options.repeats),
         )
 
     async def _answerer(self, work: Work, tally: Tally) -> Answerer:
-        options, respondent = self.options, work.respondent
-        if (run := respondent.journal) is not None:
+        options, answer_source = self.options, work.answer_source
+        if (run := answer_source.journal) is not None:
             redact, uid = options.redactor.redact_json_text, work.test.uid
             return await in_thread(lambda: RecordedAnswers(run, uid, options.repeats, redact), "journal")
-        if respondent.given is not None:
-            ask = asking_cases(respondent.given)
+        if answer_source.given is not None:
+            ask = asking_cases(answer_source.given)
         else:
-            sut = self.target(cast("Owner", respondent.sut))
+            sut = self.target(cast("Owner", answer_source.sut))
             ask = asking_sut(sut, tally.sut_calls, options.sut_options)
-        return Asking(AtStage("sut", respondent.uid), ask, reducer(options.reduce, options.repeats))
+        return Asking(AtStage("sut", answer_source.uid), ask, reducer(options.reduce, options.repeats))
 
-    def targets_of(self, work: Work) -> list[Target]:
-        """Targets of all that is called for a work, each once."""
-        suts = [] if work.respondent.sut is None else [self.target(work.respondent.sut)]
+    def list_targets(self, work: Work) -> list[Target]:
+        """Return the targets of all objects that a work calls, without duplicates."""
+        suts = [] if work.answer_source.sut is None else [self.target(work.answer_source.sut)]
         found = [
             self.connect(annotator, work.judge_suts.get(name)) for name, annotator in work.annotators.items()
         ]
@@ -239,13 +239,13 @@ class Switchboard:
         return targets
 
     def connect(self, annotator: CompletionAnnotator[Any], suts: JudgeSUTs | None) -> list[Target]:
-        """Targets of an annotator and of the SUTs that it asks, which reach them from now on by its names."""
+        """Connect an annotator and the SUTs that it asks to their targets."""
         for name, sut in (suts or {}).items():
             self._asked[id(annotator), name] = self.target(sut)
         return [self.target(annotator, suts), *(self.target(sut) for sut in (suts or {}).values())]
 
     def target(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> Target:
-        """The target of an object, made when it is first needed.
+        """Return the target of an object, creating it on first use.
 
         Args:
             owner: is called.
@@ -325,7 +325,7 @@ class Switchboard:
         except NOT_OF_THE_ITEM:
             raise
         except Exception as error:  # noqa: BLE001  the author's; it stands in the records
-            why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
+            why = f"{type(error).__name__}: {describe_error(error).rstrip('.')}"
             fix = "Correct its open(), its key or its options, and run the same command again."
             if isinstance(error, CallTimeoutError):
                 why = f"it took more than {seconds:g} s"
@@ -362,7 +362,7 @@ def _values(settings: Mapping[str, str]) -> str:
 async def call_once(
     options: RunOptions, annotator: CompletionAnnotator[Any], suts: JudgeSUTs, request: Any
 ) -> Any:
-    """An annotator's native response to one request, outside of a run: cached, limited and retried as in a run.
+    """Return an annotator's native response to one request outside a run: cached, limited and retried as usual.
 
     Args:
         options: of the call.
@@ -375,7 +375,7 @@ async def call_once(
     """
     called = [Callee(annotator, suts), *map(Callee, suts.values())]
     with in_use(callee.owner for callee in called):
-        async with Switchboard(options, called) as board:
+        async with TargetPool(options, called) as board:
             current_tally.set(Tally())
             for target in board.connect(annotator, suts):
                 if (failure := await board.open(target)) is not None:
