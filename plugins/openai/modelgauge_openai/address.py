@@ -10,16 +10,19 @@ from modelgauge.errors import InvalidOptionError
 
 OFFICIAL = "https://api.openai.com/v1"
 PATH = "/chat/completions"
+COMPLETIONS_PATH = "/completions"
 
+_ENDPOINT = re.compile(rf"({PATH}|{COMPLETIONS_PATH})(?=\?|$)")
 _SECRET = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
 
 
-def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
-    """The URL that requests are posted to.
+def endpoint_url(base_url: str, query: Mapping[str, str] | None = None, path: str = PATH) -> str:
+    """Return the URL that requests are posted to.
 
     Args:
-        base_url: the server, up to where `/chat/completions` begins.
+        base_url: the server, up to where the path begins.
         query: what stands behind the `?`, by name: Azure's `api-version`.
+        path: `/chat/completions` or `/completions`.
 
     Raises:
         InvalidOptionError: it is no such URL, or holds what must not be recorded.
@@ -36,9 +39,9 @@ def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
         # The URL itself is not quoted: where it is malformed, it may hold a password.
         raise InvalidOptionError(
             f"base_url cannot be used: {problem}.",
-            fix=f"Write the server up to where {PATH} begins: base_url=http://localhost:8000/v1",
+            fix=f"Write the server up to where {path} begins: base_url=http://localhost:8000/v1",
         )
-    return base_url.rstrip("/") + PATH + (f"?{urlencode(query)}" if query else "")
+    return base_url.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
 
 
 def models_url(url: str) -> str:
@@ -47,8 +50,7 @@ def models_url(url: str) -> str:
     Args:
         url: that requests are posted to.
     """
-    before, _, query = url.rpartition(PATH)
-    return f"{before}/models{query}"
+    return _ENDPOINT.sub("/models", url, count=1)
 
 
 def _problem(parts: SplitResult) -> str | None:
@@ -60,7 +62,8 @@ def _problem(parts: SplitResult) -> str | None:
         return "it names no server"
     if parts.query or parts.fragment:
         return "it has a part after '?' or '#', which extra_query is for"
-    return f"{PATH} is added to it" if parts.path.rstrip("/").endswith(PATH) else None
+    endpoint = _ENDPOINT.search(parts.path.rstrip("/"))
+    return f"{endpoint[1]} is added to it" if endpoint else None
 
 
 def names_a_secret(name: str) -> bool:

@@ -18,7 +18,7 @@ from modelgauge_openai.errors import (
     reported,
     shortened,
 )
-from modelgauge_openai.protocol import Answer, ChatRequest, ChatResponse, Choice
+from modelgauge_openai.protocol import Answer, ChatResponse, Choice, Request
 from modelgauge_openai.response import sut_response
 
 _CHECK_PATH = f"If it happens again and again, check base_url: it ends where {PATH} begins."
@@ -49,9 +49,7 @@ def unreadable(url: str, error: ValidationError, text: str) -> ChatError:
     )
 
 
-def check_answer(
-    url: str, request: ChatRequest, response: ChatResponse, *, may_be_single: bool = False
-) -> None:
+def check_answer(url: str, request: Request, response: ChatResponse, *, may_be_single: bool = False) -> None:
     """Refuse a response that lacks what was asked for, so that it is neither scored nor stored.
 
     Args:

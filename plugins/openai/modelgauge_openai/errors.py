@@ -92,6 +92,12 @@ _REFUSED_FIELDS = (  # what not every server takes: its words, what to do, and w
         _OTHER_LIMIT,
         _SPEAKING,
     ),
+    (
+        "prompt",
+        re.compile(r"\bprompt\b.{0,40}\b(must|should|has to) be (a |of type )?str(ing)?\b", re.IGNORECASE),
+        "Score continuations one by one: ?completions=many_calls",
+        _SPEAKING,
+    ),
 )
 _REFUSES_N = re.compile(  # a quoted or lone n; `sending.py` knows whether one was sent
     r"""['"`]n['"`]|\bn must be|passed: n\b|completion choice|(one|multiple) candidate|candidate_?count""",

@@ -1,13 +1,15 @@
-"""The chat-completions protocol as types: the request that is sent, the response that is kept.
+"""The protocol as types: the request that is sent, the response that is kept.
 
-Source: OpenAI API reference, "Create chat completion"
-(https://platform.openai.com/docs/api-reference/chat/create), with the fields that compatible servers add.
+Source: OpenAI API reference, "Create chat completion" (https://platform.openai.com/docs/api-reference/chat/create) and
+"Create completion" (https://platform.openai.com/docs/api-reference/completions/create), with the fields that
+compatible servers add.
 Turning prompts into requests is in `request.py`, responses into ours in `response.py`.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, ClassVar, TypedDict
 
 from pydantic import (
@@ -26,15 +28,14 @@ class Message(TypedDict):
     content: str
 
 
-class ChatRequest(TypedDict, total=False):
-    """A request; it holds what was asked for and nothing else.
+class Request(TypedDict, total=False):
+    """The fields of both APIs; a request holds what was asked for and nothing else.
 
     Plain JSON, not a model: cache keys are made of it, and a model's key would change with each field that a
     later version of this plugin adds.
     """
 
     model: str
-    messages: list[Message]
     n: int
     max_tokens: int
     max_completion_tokens: int
@@ -45,9 +46,27 @@ class ChatRequest(TypedDict, total=False):
     presence_penalty: float
     frequency_penalty: float
     seed: int
+
+
+class ChatRequest(Request, total=False):
+    """A request for the continuation of a chat."""
+
+    messages: list[Message]
     logprobs: bool
     top_logprobs: int
     response_format: dict[str, Any]
+
+
+class CompletionRequest(Request, total=False):
+    """A request for the completion of a text, or for the log-likelihoods of continuations of a context.
+
+    `scoring.py` makes of the latter what is sent, so that a server's form of it is no part of the cache's keys.
+    """
+
+    prompt: str
+    logprobs: int
+    context: str
+    continuations: list[str]
 
 
 class _Received(BaseModel):
@@ -88,6 +107,8 @@ class Choice(_Received):
 class ChatResponse(_Received):
     """A response; without choices where the server reports an error with status 200.
 
+    Those of text completions are kept in the same form; see `chat_choice`.
+
     Made by `received`, it comes back from its JSON as it was, so that the engine need not try that out.
 
     Args:
@@ -103,6 +124,37 @@ class ChatResponse(_Received):
     usage: Any = None
     timings: Any = None
     response_headers: Any = None
+
+
+def chat_choice(choice: Choice) -> Choice:
+    """Return a choice of a text completion in the form of a chat's; another one unchanged."""
+    text = (choice.model_extra or {}).get("text")
+    if choice.message is not None or not isinstance(text, str):
+        return choice
+    fields = {**choice.model_dump(exclude={"text"}), "message": {"content": text}}
+    return Choice.model_validate({**fields, "logprobs": chat_logprobs(choice.logprobs)})
+
+
+def chat_logprobs(logprobs: Any) -> Any:
+    """Return log-probabilities in the form of a chat's: a list of tokens in place of lists of their fields."""
+    names = ("tokens", "token_logprobs", "top_logprobs")
+    columns = [logprobs.get(name) or [] for name in names] if isinstance(logprobs, dict) else []
+    if not any(columns) or not all(isinstance(column, list) for column in columns):
+        return logprobs
+    return {
+        "content": [
+            {
+                "token": token,
+                "logprob": logprob,
+                "top_logprobs": [{"token": each, "logprob": its} for each, its in _object(top).items()],
+            }
+            for token, logprob, top in zip_longest(*columns)
+        ]
+    }
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def model_names(listed: Any) -> list[str]:

@@ -120,6 +120,14 @@ def usage_of(
     return Usage(input_tokens=read, output_tokens=written, reasoning_tokens=reasoning, cost_usd=cost)
 
 
+def added(first: Usage | None, second: object) -> Usage | None:
+    """Return the usage of two calls together; of the first, if the second reports none."""
+    if first is None or not isinstance(second, Usage):
+        return first
+    pairs = {name: (getattr(first, name), getattr(second, name)) for name in Usage.model_fields}
+    return Usage(**{name: sum(pair) for name, pair in pairs.items() if None not in pair})
+
+
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(value)

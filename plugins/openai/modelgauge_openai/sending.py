@@ -4,7 +4,7 @@ The cache knows the request as it was before: what a server takes changes no ans
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,8 +13,9 @@ from modelgauge import Retry
 from modelgauge.errors import SingleCompletionError
 from modelgauge_openai.answers import unreadable
 from modelgauge_openai.errors import LATER, ChatError, reported
-from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
+from modelgauge_openai.protocol import ChatResponse, Request, received
 from modelgauge_openai.reply import Reply
+from modelgauge_openai.request import Completions
 from modelgauge_openai.streaming import read_stream
 
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -28,19 +29,21 @@ class Sending:
         with_usage: whether to ask for the usage among them.
         may_rename: whether the limit of tokens may get its other name once the server refused the one.
         may_drop: whether `response_format` may be left out once the server refused it.
-        may_split: whether completions may be asked for one by one once the server refused to give several.
+        completions: how several completions are asked for; with "auto", one by one once the server refused to give
+            several.
     """
 
     def __init__(
-        self, *, stream: bool, with_usage: bool, may_rename: bool, may_drop: bool, may_split: bool
+        self, *, stream: bool, with_usage: bool, may_rename: bool, may_drop: bool, completions: Completions
     ) -> None:
         self._stream = stream
         self._with_usage = with_usage
         self._may = {"max_tokens": may_rename, "response_format": may_drop}
-        self.may_split = may_split
+        self.may_split = completions == "auto"
         self._refused: set[str] = set()
+        self._takes_one_prompt = completions == "many_calls"
 
-    def of(self, request: ChatRequest) -> dict[str, Any]:
+    def of(self, request: Request) -> dict[str, Any]:
         """The request as it is sent."""
         if not (self._refused or self._stream):
             return dict(request)
@@ -55,6 +58,10 @@ class Sending:
                 sent["stream_options"] = {"include_usage": True}
         return sent
 
+    def calls(self, prompts: Sequence[str]) -> list[Sequence[str]]:
+        """Return the prompts of each call: all of them in one, if the server takes several."""
+        return [[prompt] for prompt in prompts] if self._takes_one_prompt else [prompts]
+
     def learn(self, error: ChatError, sent: Mapping[str, Any]) -> None:
         """Note a field that the server refused; the same call is worth another attempt without it.
 
@@ -64,6 +71,9 @@ class Sending:
         refused = error.refused_field
         if refused == "n" and self.may_split and sent.get("n", 1) > 1:
             raise SingleCompletionError(error.problem, fix="Ask for them one by one.") from error
+        if refused == "prompt" and self.may_split and isinstance(sent.get("prompt"), list):
+            self._takes_one_prompt = True
+            error.verdict = Retry(after=0.0)
         if refused is None or not self._may.get(refused):
             return
         names = [name for name in (_OTHER_NAME if refused == "max_tokens" else (refused,)) if name in sent]

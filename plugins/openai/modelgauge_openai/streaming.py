@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from modelgauge_openai.protocol import chat_logprobs
+
 _JOINED = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a message whose pieces make one text, or one list of parts."""
 
 _KINDS = ("function", "custom")
-_OF_A_PIECE = frozenset({"index", "delta", "message", "logprobs", "finish_reason"})
+_OF_A_PIECE = frozenset({"index", "delta", "message", "text", "logprobs", "finish_reason"})
 _MISFITS = (ValueError, TypeError, AttributeError, RecursionError)
 """Exceptions from reading an event of another form."""
 
@@ -81,13 +83,14 @@ def _add_chunk(stream: Stream, choices: dict[int, dict[str, Any]], chunk: Any) -
 
 def _add_choice(choice: dict[str, Any], piece: dict[str, Any]) -> None:
     message = choice.setdefault("message", {})
-    for name, value in (piece.get("delta") or piece.get("message") or {}).items():
+    text = {"content": piece.get("text")}  # of a text completion
+    for name, value in (piece.get("delta") or piece.get("message") or text).items():
         if name == "tool_calls":
             _add_tool_calls(message, value if isinstance(value, list) else [value])
         elif value is not None:
             joined = name in _JOINED or isinstance(value, list)
             message[name] = _joined(message[name], value) if joined and message.get(name) else value
-    _add_logprobs(choice, piece.get("logprobs"))
+    _add_logprobs(choice, chat_logprobs(piece.get("logprobs")))
     choice.update({name: value for name, value in piece.items() if name not in _OF_A_PIECE and value})
     if piece.get("finish_reason") not in (None, ""):
         choice["finish_reason"] = piece["finish_reason"]

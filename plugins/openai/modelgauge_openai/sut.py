@@ -1,161 +1,40 @@
-"""The SUT: a model behind the chat-completions protocol, at OpenAI or at any server that speaks it.
+"""The SUTs: a model behind the chat-completions API, or behind that of text completions; see `model.py`."""
 
-Requests are made in `request.py`, fitted to the server in `sending.py` and sent in `connection.py`. The server's reply
-(`reply.py`, `streaming.py`) is read by the models of `protocol.py`, checked in `answers.py`, and turned into ours in
-`response.py`; `blocking.py` finds out whether a content filter withheld it. `errors.py` says what goes wrong.
-"""
-
-import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
-
-from pydantic_core import from_json, to_json
+from functools import partial
+from typing import ClassVar
 
 from modelgauge import (
     ChatPrompt,
-    Fatal,
+    ContinuationPrompt,
     ProducesPerTokenLogProbabilities,
     ProducesStructuredOutput,
-    PromptResponseSUT,
-    Retry,
     SUTCapability,
     SUTResponse,
     TextPrompt,
 )
-from modelgauge.errors import CallError, InvalidOptionError
-from modelgauge_openai.address import OFFICIAL, chat_url, is_official
-from modelgauge_openai.answers import check_answer
-from modelgauge_openai.blocking import blocked_reply
-from modelgauge_openai.connection import Connection, checked_headers
-from modelgauge_openai.errors import ChatError, name_models
-from modelgauge_openai.key import OpenAIKey, key_to_send
-from modelgauge_openai.protocol import ChatRequest, ChatResponse
+from modelgauge.errors import CallError
+from modelgauge_openai.address import COMPLETIONS_PATH, PATH
+from modelgauge_openai.blocking import block_in
+from modelgauge_openai.errors import ChatError
+from modelgauge_openai.model import Api, OpenAIModel
+from modelgauge_openai.protocol import ChatRequest, ChatResponse, CompletionRequest, chat_choice
 from modelgauge_openai.reply import Reply
-from modelgauge_openai.request import MaxTokensField, RequestMaker
-from modelgauge_openai.response import Prices, costs_in, sut_response, usage_of
-from modelgauge_openai.sending import Sending
+from modelgauge_openai.response import added, sut_response, usage_of
+from modelgauge_openai.scoring import cut_to_continuations, joined, prompts_of, scores_in, scoring_body
 
-_OF_THE_FORM = {"model", "messages", "n", "logprobs", "top_logprobs", "stream", "stream_options"}
-_REASONS = re.compile(r"o\d|gpt-5(?!.*-chat)")  # models of OpenAI that refuse to tell log-probabilities
+__all__ = ["OpenAIChat", "OpenAICompletions", "OpenAIModel"]
 
 
-class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
-    """A model behind the chat-completions protocol.
+class OpenAIChat(OpenAIModel):
+    """A model behind the chat-completions API. Its arguments are those of `OpenAIModel`."""
 
-    Args:
-        uid: the name in records, `openai/MODEL`.
-        model: its name at the server.
-        api_key: sent to the server that `base_url` names. A key that was looked up because the SUT was made by its
-            name goes to OpenAI and to this machine only, unless `send_key`, `key_env` or `key` says otherwise.
-        base_url: the server, up to where `/chat/completions` begins.
-        send_key: True sends the key that was looked up to any server, False sends none.
-        key_env: the environment variable that holds the server's key.
-        key: the secret that is the server's key, SCOPE.NAME.
-        api_key_header: the header that the key is sent in as it is, instead of `Authorization: Bearer …`.
-        extra_headers: further headers of each request, by name.
-        extra_query: what stands behind the `?` of the server's URL, by name: Azure's `api-version`.
-        max_tokens_field: what the server calls the limit of tokens; by default `max_completion_tokens` at
-            OpenAI and `max_tokens` elsewhere, and the other one where the server refuses it.
-        structured_output: False if the model or its server refuses `response_format`: then judges are asked
-            in words only. "auto": once the server has refused it.
-        completions: how several completions of a prompt are asked for: by "one_call" with `n`, or by "many_calls";
-            "auto": by many once the server has refused `n`, or has answered with one completion.
-        logprobs: whether the model has log-probabilities; by default it does, unless it is one of OpenAI's
-            reasoning models, by its name.
-        omit: fields that the server refuses, and that are not sent though a prompt asks for them: `("seed",)`.
-        stream: True if the server only streams.
-        extra_body: fields that are sent with each request, by name, in place of what its prompt asks for:
-            `{"reasoning_effort": "low", "temperature": 1}`.
-        input_price: US dollars a million input tokens; with `output_price`, the usage tells what a call cost.
-        output_price: US dollars a million output tokens.
-
-    Raises:
-        InvalidOptionError: a URL, a price, a header or a field that cannot be.
-        MissingSecretError: OpenAI is to be asked without a key, or a key that was named is nowhere.
-        SettingsError: the key cannot be sent.
-    """
-
+    own_api: ClassVar[Api] = "chat"
+    path = PATH
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (
         ProducesPerTokenLogProbabilities,
         ProducesStructuredOutput,
     )
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
-    options_in_uid: ClassVar[frozenset[str]] = frozenset({"server"})
-    identity_excludes: ClassVar[frozenset[str]] = frozenset(
-        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header"}
-        | {"stream", "server", "completions"}
-    )
-
-    def __init__(
-        self,
-        uid: str,
-        model: str,
-        *,
-        api_key: OpenAIKey | None = None,
-        base_url: str = OFFICIAL,
-        send_key: bool | None = None,
-        key_env: str | None = None,
-        key: str | None = None,
-        api_key_header: str | None = None,
-        extra_headers: dict[str, str] | None = None,
-        extra_query: dict[str, str] | None = None,
-        max_tokens_field: MaxTokensField | None = None,
-        structured_output: bool | Literal["auto"] = True,
-        completions: Literal["auto", "one_call", "many_calls"] = "auto",
-        logprobs: bool | None = None,
-        omit: tuple[str, ...] = (),
-        stream: bool = False,
-        extra_body: dict[str, Any] | None = None,
-        input_price: float | None = None,
-        output_price: float | None = None,
-    ) -> None:
-        super().__init__(uid)
-        url = chat_url(base_url, extra_query)
-        official = is_official(url)
-        sent_key, withheld = key_to_send(url, api_key, key_env=key_env, key=key, send_key=send_key)
-        self._connection = Connection(
-            uid,
-            url,
-            sent_key,
-            key_header=api_key_header,
-            headers=checked_headers(extra_headers or {}, api_key_header),
-            withheld=withheld,
-        )
-        self.completions = completions
-        self._prices = _prices(input_price, output_price)
-        has_logprobs = logprobs if logprobs is not None else not (official and _REASONS.match(model))
-        has_logprobs = has_logprobs and "logprobs" not in omit
-        has_schema = bool(structured_output) and "response_format" not in omit
-        has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: has_schema}
-        self.capabilities = tuple(capability for capability in has if has[capability])  # type: ignore[misc]  # they are the model's
-        self._requests = RequestMaker(
-            model=model,
-            max_tokens_field=max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),
-            takes_top_k=not official,
-            has_logprobs=has_logprobs,
-            has_structured_output=has_schema,
-            extra=_extra(extra_body or {}, structured_output=has_schema),
-            omit=_fields(omit),
-        )
-        self._sending = Sending(
-            stream=stream,
-            with_usage="stream_options" not in omit,
-            may_rename=max_tokens_field is None,
-            may_drop=structured_output == "auto",
-            may_split=completions == "auto",
-        )
-
-    async def open(self) -> None:
-        """Make a session for the running loop."""
-        await self._connection.open()
-
-    async def close(self) -> None:
-        """Close it."""
-        await self._connection.close()
-
-    async def list_models(self) -> list[str]:
-        """The names of the server's models; none where it does not list them."""
-        return await self._connection.models()
 
     def translate_text_prompt(self, prompt: TextPrompt) -> ChatRequest:
         """The text as the user's message."""
@@ -165,118 +44,79 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         """The messages as they are."""
         return self._requests.of_chat(prompt)
 
-    async def evaluate(self, request: ChatRequest) -> ChatResponse:
-        """Send one request, once.
+    def expected_cost(self, request: ChatRequest) -> float | None:
+        """The most that a request is likely to cost, where prices are given and the answer's length is bounded."""
+        most = request.get("max_completion_tokens") or request.get("max_tokens")
+        characters = sum(len(str(message["content"])) for message in request["messages"])
+        return self._cost_of(characters, most and most * (request.get("n") or 1))
+
+
+class OpenAICompletions(OpenAIModel):
+    """A model behind the API of text completions, which also scores continuations. Its arguments are those of
+    `OpenAIModel`; those about chats have no effect."""
+
+    own_api: ClassVar[Api] = "completions"
+    path = COMPLETIONS_PATH
+    capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (ProducesPerTokenLogProbabilities,)
+    cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAICompletions"
+
+    def translate_text_prompt(self, prompt: TextPrompt) -> CompletionRequest:
+        """The text as it is, for the model to continue."""
+        return self._requests.of_prompt(prompt)
+
+    def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> CompletionRequest:
+        """The context and the continuations."""
+        return self._requests.of_continuations(prompt, self._prefix)
+
+    async def evaluate(self, request: CompletionRequest) -> ChatResponse:
+        """Send one request; of continuations, one for each if the server takes one prompt a call.
 
         Raises:
-            ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
-            EmptyAnswerError: the answer has no text and took no token.
-            InvalidResponseError: the content has no text that is understood.
-            SingleCompletionError: the server gives one completion a call.
+            ChatError: as for a chat; or it is not certain which log-probabilities are those of a continuation.
+            CallError: as for a chat.
         """
-        sent = self._sending.of(request)
-        reply = response = None
+        if "continuations" not in request:
+            return await super().evaluate(request)
+        responses: list[ChatResponse] = []
         try:
-            reply = await self._connection.post(to_json(sent))
-            response = self._response(reply)
-            check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
+            for prompts in self._sending.calls(prompts_of(request)):
+                sent = scoring_body(request, prompts, self._requests.omit)
+                cut = partial(cut_to_continuations, self._connection.url, request, prompts)
+                responses.append(await self._ask(sent, cut))
         except CallError as error:
-            read = response or (reply and costs_in(reply))  # a refused answer is paid too
-            error.usage = read and usage_of(read, self._prices)
-            if isinstance(error, ChatError):
-                self._sending.learn(error, sent)
-                if error.refused_field == "model":
-                    name_models(error, request["model"], await self._connection.models())
+            if responses:  # these are paid too
+                error.usage = added(usage_of(joined(responses), self._prices), error.usage)
             raise
-        return response
+        return joined(responses)
 
     def _response(self, reply: Reply) -> ChatResponse:
-        """Convert a reply to a response, even if the service reports a block as an error.
+        """Convert a reply to a response in the form of a chat's.
 
         Raises:
-            ChatError: it is another error, or not a response.
+            ChatError: it is an error, or not a response.
         """
         try:
-            if reply.status // 100 != 2:
-                raise self._connection.refusal(reply)
-            return self._sending.response(self._connection.url, reply)
-        except ChatError:
-            blocked = blocked_reply(reply)
-            if blocked is None:
-                raise
-            return blocked
+            response = super()._response(reply)
+        except ChatError as error:
+            if reply.status in (404, 405):
+                error.fix = f"{error.fix} Or the server has no text completions: leave out api=completions."
+            raise
+        if response.choices is not None:
+            response.choices = [*map(chat_choice, response.choices)]
+        return response
 
-    def translate_response(self, request: ChatRequest, response: ChatResponse) -> SUTResponse:
-        """Each choice as a completion, and the usage of all together."""
-        return sut_response(response, self._prices, request.get("n", 1))
+    def translate_response(self, request: CompletionRequest, response: ChatResponse) -> SUTResponse:
+        """Each choice as a completion, or as the score of a continuation, and the usage of all together."""
+        if "continuations" not in request:
+            return super().translate_response(request, response)
+        if block_in(response) is not None:
+            return sut_response(response, self._prices, len(request["continuations"]))
+        return scores_in(request, response, usage_of(response, self._prices))
 
-    def expected_cost(self, request: ChatRequest) -> float | None:
-        """The most that a request is likely to cost, where prices are given and the answer's length is bounded.
-
-        Input tokens are taken as a quarter of the characters, the provider's own rule of thumb for English text.
-        """
-        most_tokens = request.get("max_completion_tokens") or request.get("max_tokens")
-        if self._prices is None or most_tokens is None:
-            return None
-        characters = sum(len(str(message["content"])) for message in request["messages"])
-        answers = most_tokens * (request.get("n") or 1)
-        return (characters / 4 * self._prices.input + answers * self._prices.output) / 1e6
-
-    def classify_error(self, error: BaseException) -> Retry | Fatal | None:
-        """What is known of an error since it was raised."""
-        return error.verdict if isinstance(error, ChatError) else None
-
-
-def _fields(omit: tuple[str, ...]) -> frozenset[str]:
-    """The fields that are not sent.
-
-    Raises:
-        InvalidOptionError: one that a request cannot do without, or that this SUT does not send.
-    """
-    known = (ChatRequest.__optional_keys__ | {"stream_options"}) - {"model", "messages", "n"}
-    unknown = sorted(set(omit) - known)
-    if unknown:
-        raise InvalidOptionError(
-            f"omit cannot hold {', '.join(unknown)}.",
-            fix=f"Fields that can be left out: {', '.join(sorted(known))}.",
-        )
-    return frozenset(omit) | ({"top_logprobs"} if "logprobs" in omit else set())
-
-
-def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, Any]:
-    """Fields that are sent with each request, whatever its prompt asks for.
-
-    Raises:
-        InvalidOptionError: one that would change the form of the answer, or that JSON cannot hold.
-    """
-    taken = sorted(set(fields) & (_OF_THE_FORM | ({"response_format"} if structured_output else set())))
-    if taken:
-        raise InvalidOptionError(
-            f"extra_body cannot hold {', '.join(taken)}.",
-            fix="Completions and log-probabilities are asked for by SUTOptions; model and messages come with the name "
-            "and the prompt, a stream with stream=true; response_format is free with structured_output=false.",
-        )
-    try:
-        from_json(to_json(dict(fields)), allow_inf_nan=False)
-    except ValueError as error:
-        raise InvalidOptionError(
-            f"extra_body holds what JSON does not: {error}.",
-            fix="Give texts, finite numbers, lists and dicts.",
-        ) from None
-    return dict(fields)
-
-
-def _prices(input_price: float | None, output_price: float | None) -> Prices | None:
-    """The prices; None if none are given.
-
-    Raises:
-        InvalidOptionError: one alone, or one below zero.
-    """
-    if input_price is None and output_price is None:
-        return None
-    if input_price is None or output_price is None or min(input_price, output_price) < 0:
-        raise InvalidOptionError(
-            f"The prices input_price={input_price}, output_price={output_price} tell no cost.",
-            fix="Give both, in US dollars a million tokens: ?input_price=2.5&output_price=10",
-        )
-    return Prices(input_price, output_price)
+    def expected_cost(self, request: CompletionRequest) -> float | None:
+        """The most that a request is likely to cost, where prices are given and the answer's length is bounded."""
+        if "continuations" in request:
+            prompts = prompts_of(request)
+            return self._cost_of(sum(map(len, prompts)), len(prompts))
+        most = request.get("max_tokens")
+        return self._cost_of(len(request["prompt"]), most and most * (request.get("n") or 1))

@@ -3,7 +3,7 @@
 import pytest
 
 from modelgauge.errors import InvalidOptionError
-from modelgauge_openai.address import OFFICIAL, chat_url, is_official, models_url, proxy_for
+from modelgauge_openai.address import OFFICIAL, endpoint_url, is_official, models_url, proxy_for
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from modelgauge_openai.address import OFFICIAL, chat_url, is_official, models_ur
     ],
 )
 def test_where_requests_are_posted(base_url, url):
-    assert chat_url(base_url) == url
+    assert endpoint_url(base_url) == url
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_where_requests_are_posted(base_url, url):
 )
 def test_what_is_no_base_url(base_url):
     with pytest.raises(InvalidOptionError, match=r"base_url=http://localhost:8000/v1$") as raised:
-        chat_url(base_url)
+        endpoint_url(base_url)
     assert "canary" not in str(raised.value)
 
 
@@ -80,5 +80,5 @@ def test_the_proxy_of_the_environment(url, proxy):
 
 
 def test_where_models_are_listed():
-    url = chat_url("https://x.openai.azure.com/openai/v1", {"api-version": "2024-10-21"})
+    url = endpoint_url("https://x.openai.azure.com/openai/v1", {"api-version": "2024-10-21"})
     assert models_url(url) == "https://x.openai.azure.com/openai/v1/models?api-version=2024-10-21"

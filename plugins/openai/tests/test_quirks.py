@@ -347,7 +347,7 @@ JSON = st.recursive(
     lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from(NAMES), parts, max_size=3),
     max_leaves=8,
 )
-SENDING = Sending(stream=False, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+SENDING = Sending(stream=False, with_usage=True, may_rename=True, may_drop=False, completions="one_call")
 
 
 def read(body):

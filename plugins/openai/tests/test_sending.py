@@ -65,7 +65,7 @@ def test_pieces_of_tool_calls_and_of_interleaved_choices():
 
 def read(stream, *, asked=True, **headers):
     """Return the completion of a streamed reply."""
-    sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+    sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, completions="one_call")
     body = stream if isinstance(stream, bytes) else stream.encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     response = sending.response("https://llm.example", Reply(200, named, body))

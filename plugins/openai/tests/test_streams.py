@@ -31,7 +31,7 @@ def stream(*chunks, end="\n"):
 
 def read(events, *, asked=True, content_type="text/event-stream"):
     """Return the only completion of a streamed reply."""
-    sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, may_split=False)
+    sending = Sending(stream=asked, with_usage=True, may_rename=True, may_drop=False, completions="one_call")
     reply = Reply(200, {"Content-Type": content_type}, events.encode())
     [only] = sut_response(sending.response("https://llm.example", reply), None).completions
     return only
