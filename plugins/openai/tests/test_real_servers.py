@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from completions_server import Answers, completions_server, scores
 
-from modelgauge import SUTOptions, TextPrompt, run_test
+from modelgauge import ContinuationPrompt, SUTOptions, TextPrompt, run_test
 from modelgauge.cli.checking import check
 
 NEEDS = {
@@ -166,3 +167,39 @@ def test_litellm_names_its_models_where_one_is_wrong(base_urls, asking):
     name = f"openai/by-opnai?base_url={base_urls('litellm')}"
     record = run_test(asking(*(f"question {number}" for number in range(5))), name)
     assert "The server has: by-openai, by-mistral." in record.failure.message
+
+
+@pytest.mark.parametrize("server", ["llamacpp", "transformers"], indirect=True)
+def test_continuations_are_refused_where_echo_is_ignored(server, name, asking):
+    test = asking(*(ContinuationPrompt("The capital is", [f" {word}", " it"]) for word in "abcd"))
+    test.requires_sut_capabilities = ()
+    record = run_test(test, f"{name}&api=completions")
+    assert record.counts.scored == 0
+    assert "so it cannot score continuations. vLLM, SGLang" in record.failure.message
+    assert "(llama.cpp)" in record.failure.message or server != "llamacpp"
+
+
+@pytest.mark.parametrize("server", ["llamacpp", "transformers"], indirect=True)
+def test_texts_are_completed(server, name, asking):
+    options = SUTOptions(max_tokens=4, num_completions=2)
+    record = run_test(asking(TextPrompt("Once upon a", options)), f"{name}&api=completions")
+    [found] = answers(record)
+    assert [completion.finish_reason for completion in found] == ["length"] * 2
+    assert all(completion.text for completion in found)
+    assert record.spent.tokens > 8
+
+
+def test_litellm_hands_on_what_its_server_gives(tmp_path, asking):
+    python_of("litellm")
+    with (
+        completions_server(Answers("vllm")) as (url, asked),
+        serving("litellm", tmp_path / "proxy", url) as proxy,
+    ):
+        test = asking(ContinuationPrompt("The capital is", [" Paris", " a city"]))
+        test.requires_sut_capabilities = ()
+        record = run_test(test, f"openai/by-openai?base_url={proxy}&api=completions")
+    [found] = answers(record)
+    assert len(asked) == 1
+    assert [completion.logprob for completion in found] == pytest.approx(
+        [sum(scores("The capital is", text)[0]) for text in (" Paris", " a city")]
+    )
