@@ -133,19 +133,14 @@ class OpenAIModel(PromptResponseSUT[Any, ChatResponse]):
         url = endpoint_url(base_url, extra_query, self.path)
         official = is_official(url)
         sent_key, withheld = key_to_send(url, api_key, key_env=key_env, key=key, send_key=send_key)
+        headers = checked_headers(extra_headers or {}, api_key_header)
         self._connection = Connection(
-            uid,
-            url,
-            sent_key,
-            key_header=api_key_header,
-            headers=checked_headers(extra_headers or {}, api_key_header),
-            withheld=withheld,
+            uid, url, sent_key, key_header=api_key_header, headers=headers, withheld=withheld
         )
-        self.completions = completions
-        self._prefix = prefix
+        self.completions, self._prefix = completions, prefix
         self._prices = _prices(input_price, output_price)
-        has_logprobs = logprobs if logprobs is not None else not (official and _REASONS.match(model))
-        has_logprobs = has_logprobs and "logprobs" not in omit
+        may_tell = logprobs if logprobs is not None else not (official and _REASONS.match(model))
+        has_logprobs = may_tell and "logprobs" not in omit
         has_schema = bool(structured_output) and "response_format" not in omit
         has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: has_schema}
         self.capabilities = tuple([each for each in type(self).capabilities if has[each]])  # type: ignore[misc]  # they are the model's

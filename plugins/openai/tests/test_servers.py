@@ -47,5 +47,5 @@ def test_what_the_server_needs_and_lacks_is_said(lines):
     assert server.get("key_env", "") in lines
     for field in server.get("omit", ()):
         assert f"`{field}`" in lines
-    assert ("one by one" in lines) or server.get("completions") != "many_calls"
+    assert ("one at a time" in lines) or server.get("completions") != "many_calls"
     assert ("`structured_output=false`" in lines) == (server.get("structured_output") is False)
