@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.stats.perplexities import bits_per_unit as bits_per_unit
     from modelgauge.stats.perplexities import perplexity as perplexity
+    from modelgauge.stats.sequential import ConfidenceSequence as ConfidenceSequence
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
