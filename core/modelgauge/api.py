@@ -51,7 +51,7 @@ _ARGUMENTS = {
     "dependency_versions": instance_of(Mapping, "a dict of keys and versions"),
     "observers": instance_of(Sequence, "a list of observers"),
 }
-"""What a Runner takes beside the options of its runs."""
+"""Arguments of a Runner besides the options of its runs."""
 _KNOWN_OPTIONS = [name for name in OPTIONS if name != "data_dir"]
 
 
@@ -176,7 +176,7 @@ class Runner:
     async def run_async(
         self, tests: TestName | Sequence[TestName], suts: SUTName | Sequence[SUTName]
     ) -> list[TestRecord]:
-        """Like `run`, in the running event loop."""
+        """Run in the running event loop; otherwise like `run`."""
         resolver = self.resolver()
         works = await in_thread(lambda: resolver.works(_as_list(tests), _as_list(suts)), "resolve")
         return await self.do(works, resolver)
@@ -230,7 +230,8 @@ class Runner:
         return list(await engine.Run(options, self.secrets.found).works(works, observers, manifest))
 
     def _options_for(self, works: Sequence[Work], objects: Sequence[str]) -> RunOptions:
-        """The options of some works; an executor of the settings is left out where workers cannot make the objects.
+        """Return the options for some works, without the executor from the settings if workers cannot create the
+        objects.
 
         Raises:
             UsageError: workers cannot make them, and the executor was given.
@@ -249,7 +250,7 @@ class Runner:
         return {**self._inputs, "judge": default_judge_name(self.settings)}
 
     def facts(self, resolver: Resolver) -> dict[str, Any]:
-        """What a manifest says of what was given to this runner, and of the plugins that made something.
+        """Return the facts for a manifest about what was passed to this runner, and about the plugins used.
 
         Args:
             resolver: made them.

@@ -158,7 +158,7 @@ class _Contents:
         return str(run.read_manifest().get("test_uid")).partition("?")[0]
 
     def _lines(self, run: RunFolder) -> Iterator[str]:
-        """The lines of a journal as the bundle has them; the keys in them are noted."""
+        """Yield the lines of a journal for the bundle, recording the keys in them."""
         keys = self.keys.setdefault(self._caches_of(run), set())
         for line in JournalLines(run.journal):
             record = line.record()
@@ -169,7 +169,7 @@ class _Contents:
                 yield make_line(self._remove(record), "", str)[1].decode("utf-8")
 
     def _caches_of(self, run: RunFolder) -> tuple[CachePlace, ...]:
-        """The caches that a run may have used. One that came in a bundle, and may name any keys, gets no others."""
+        """Return the caches that a run may have used. A run from a bundle may name any keys, so it gets no others."""
         beside = (None, run.path.parent.parent)
         if run.is_bundled():
             return (beside,)
@@ -229,7 +229,7 @@ class TextRemover:
         self._numbers: dict[str, int] = {}
 
     def without_texts(self, record: ItemRecord) -> ItemRecord:
-        """The record of an item without its texts; by its digests the item is still recognized."""
+        """Return the record of an item without its texts. Its digests still identify the item."""
         item = record.test_item
         digests = Digests(id=hex_digest(str(item.id)), item=hex_digest(item.model_dump_json()))
         prompts = tuple([self._prompt(prompt) for prompt in item.prompts])
@@ -256,7 +256,9 @@ class TextRemover:
 
 
 def _bare(interaction: Interaction, prompt: PromptWithContext) -> Interaction:
-    """An interaction without texts, and without the keys of its calls, by which short texts could be guessed."""
+    """Return an interaction without texts, and without the keys of its calls, from which short texts could be
+    guessed.
+    """
     completions = tuple(
         [
             SUTCompletionAnnotations(

@@ -25,7 +25,7 @@ _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an
 
 
 def keys_in(record: ItemRecord) -> Iterator[str]:
-    """The keys of the calls that an item took."""
+    """Return the keys of an item's calls."""
     for interaction in record.interactions:
         yield from interaction.keys
 
@@ -58,7 +58,7 @@ def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], reda
 
 
 def _entries(places: Iterable[CachePlace], keys: Iterable[str]) -> Iterator[tuple[str, Entry | None]]:
-    """The entry of each key; None if no cache has it."""
+    """Yield the entry of each key; None if no cache has it."""
     with ExitStack() as stack:
         caches = [stack.enter_context(existing_cache(*place)) for place in dict.fromkeys(places)]
         for group in in_groups(keys):

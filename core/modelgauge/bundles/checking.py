@@ -20,7 +20,7 @@ Scores = Callable[[RunCheck, str], None]
 
 @dataclass(slots=True)
 class Checked:
-    """What the check of a bundle, or of the runs of a name, found.
+    """Findings of checking a bundle, or the runs with a name.
 
     Args:
         name: as the user gave it.
@@ -90,7 +90,7 @@ def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> 
 
 
 def _changed_since_unpacking(run: RunFolder) -> Iterator[str]:
-    """Which files of a run are not as in the bundle from which it was unpacked, if it was."""
+    """List the files of a run that changed since it was unpacked from a bundle, if it was."""
     if run.is_bundled():
         folder = run.path.parent.parent
         manifest = read_manifest(folder)

@@ -1,4 +1,4 @@
-"""What in the record of an item is not as the manifest of its run says."""
+"""Checks of an item's record against the manifest of its run."""
 
 import math
 from collections import Counter
@@ -148,7 +148,7 @@ def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 
 def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how: str) -> Iterator[str]:
-    """The measurements that differ, each in words.
+    """Yield the measurements that differ, each described in words.
 
     Args:
         recorded: by name.

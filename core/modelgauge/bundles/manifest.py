@@ -36,7 +36,7 @@ class BundledFile(Frozen):
 
 
 class RowCounts(Frozen):
-    """How many of the cache rows that the runs used are in the bundle.
+    """Numbers of cache rows that the runs used, by whether they are in the bundle.
 
     Args:
         kept: rows that are.
@@ -73,7 +73,7 @@ class BundleManifest(Frozen):
     files: dict[str, BundledFile]
 
     def text(self) -> str:
-        """The one text of the manifest, which is signed."""
+        """The canonical text of the manifest, which is signed."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
 
 
@@ -113,14 +113,14 @@ def _read_small(path: Path) -> Any:
 
 
 def describe(file: Path) -> BundledFile:
-    """The size and hash of a file."""
+    """Return the size and hash of a file."""
     with opened(file) as content:
         digest = hashlib.file_digest(content, "sha256")  # type: ignore[arg-type]  # its protocol asks for more
         return BundledFile(bytes=content.tell(), sha256=digest.hexdigest())
 
 
 def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
-    """What in the folder of an unpacked bundle is not as its manifest says.
+    """Yield the differences between the folder of an unpacked bundle and its manifest.
 
     Args:
         folder: with the files of the bundle and no others.
@@ -147,7 +147,7 @@ def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
 
 
 def changed(folder: Path, manifest: BundleManifest, run: str) -> Iterator[str]:
-    """Which files of a run are not what they were when the bundle was unpacked, each in words."""
+    """Yield the files of a run that changed since the bundle was unpacked, each described in words."""
     for file in RUN_FILES:
         name = f"{RUNS}/{run}/{file}"
         listed, path = manifest.files.get(name), folder / name

@@ -115,7 +115,9 @@ def check_run(run: RunFolder) -> RunCheck:
 
 
 def _options_and_methods(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple[str, ...]]:
-    """The options of a run, and which methods its test defines itself; a session of pytest has options of its own."""
+    """Return the options of a run, and the methods that its test defines itself. Sessions of pytest have their own
+    options.
+    """
     try:
         described = WorkDescription.load(manifest)
     except InvalidDataError:
@@ -236,7 +238,7 @@ def _is_session(record: TestRecord) -> bool:
 
 
 def _comparable_parts(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
-    """The parts of results that depend on nothing but what is there."""
+    """Return the parts of results that depend only on the available data."""
     if made.redacted:  # which texts were equal, and so shared an answer, may not be known any more
         return _ESTIMATES[:2]
     if record.ranges is None:

@@ -97,7 +97,7 @@ def _is_by(principal: str, folder: Path, allowed_signers: Path) -> bool:
 def _ssh_keygen(
     action: str, *arguments: str, of: Path | None = None
 ) -> "subprocess.CompletedProcess[bytes] | None":
-    """What `ssh-keygen -Y` says; None if it is not installed. It asks for a key's passphrase in the terminal."""
+    """Run `ssh-keygen -Y`; None if it is not installed. It asks for a key's passphrase in the terminal."""
     content = None if of is None else bytes_of(of, links=False)
     try:
         return subprocess.run(  # noqa: S603  what stands in a bundle is no argument
@@ -112,6 +112,6 @@ def _ssh_keygen(
 
 
 def _last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """The last line that it wrote to stderr."""
+    """Return the last line that it wrote to stderr."""
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1].rstrip(".\r") if lines else ""

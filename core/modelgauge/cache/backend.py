@@ -1,4 +1,4 @@
-"""What a store of responses must do, for a folder, a server or a service; `responses.py` makes a cache of it.
+"""Interface of stores for responses: a folder, a server or a service. `responses.py` turns one into a cache.
 
 A plugin for a store subclasses `CacheBackend`, and announces the class as an entry point of the group
 `modelgauge.caches`, under the scheme of its URLs:

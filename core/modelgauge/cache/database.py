@@ -90,7 +90,7 @@ class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
             raise
 
     def rows_at(self, keys: Sequence[str]) -> list[StoredRow]:
-        """The rows of some keys; a statement for each costs three times as much."""
+        """Return the rows of some keys. A statement for each would take three times as long."""
         # The plus sign keeps SQLite from searching the index of expire_time, in which all rows are alike.
         of_keys = f"raw = 1 AND +expire_time IS NULL AND key IN ({','.join('?' * len(keys))})"
         return [
@@ -123,7 +123,7 @@ class _InMemory(Store):
 
 @cache
 def _made_by_diskcache() -> frozenset[Any]:
-    """The schema of a cache that the installed diskcache makes."""
+    """Return the schema of a cache created by the installed diskcache."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         _InMemory(connection)
         return frozenset(connection.execute(_SCHEMA))
@@ -328,7 +328,7 @@ def _says(error: sqlite3.Error, *words: str) -> bool:
 
 
 def file_at(path: Path) -> tuple[int, int] | None:
-    """The identity of the file that has a name now; None if there is none."""
+    """Return the identity of the file that has a name now; None if there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -102,7 +102,7 @@ class _Change(NamedTuple):
 
 
 def _parts_by_name(parts: str) -> dict[str, Any]:
-    """The parts of a key by name; none where a text is the JSON of no key of ours."""
+    """Return the parts of a key by name; none if a text is not the JSON of one of our keys."""
     try:
         values = json.loads(parts)
     except (ValueError, RecursionError):
@@ -169,7 +169,7 @@ def _distance(change: _Change, texts: Mapping[str, str]) -> int:
 
 
 def _text_within(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
-    """The name of the user's text that a part of the request contains, and whether the entry contains it too."""
+    """Return the name of the user's text that a part of the request contains, and whether the entry contains it too."""
     path, asked, cached = change
     if path[:1] == ("request",) and isinstance(asked, str):
         for name, text in texts.items():
@@ -212,7 +212,7 @@ def _whose(steps: "list[str | int]") -> str:
 
 
 def _within(name: str, steps: "list[str | int]") -> str:
-    """A part of an argument, which may be an object with an identity of its own."""
+    """Yield the parts of an argument, which may be an object with its own identity."""
     if _OBJECT not in steps:
         return _place([name, *steps])
     place = steps.index(_OBJECT)

@@ -142,7 +142,7 @@ def _share(directory: Path) -> None:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The first error of a chain: after a full disk, ending the transaction fails too."""
+    """Return the first error of a chain: after a full disk, ending the transaction fails too."""
     context = error.__context__
     passed_on = isinstance(context, diskcache.Timeout) or (
         isinstance(context, sqlite3.Error) and not is_damage(context)

@@ -52,7 +52,7 @@ class KeyMaker:
         return hash(self._head)
 
     def key(self, request: Any, repeat: int = 0) -> Key:
-        """The key of a native request as it is sent; repeats of a request have keys of their own.
+        """Return the key of a native request. Repeats of a request have separate keys.
 
         Raises:
             InvalidDataError: the request is neither JSON nor a pydantic model.
@@ -62,7 +62,7 @@ class KeyMaker:
 
 
 def was_redacted(text: str) -> bool:
-    """Whether an earlier version may have redacted a stored text.
+    """Return whether an earlier version may have redacted a stored text.
 
     Such an entry may belong to another request, or hold an answer that nobody gave: it is neither read nor written.
     """
@@ -78,13 +78,13 @@ def _checksum(digest: str, response: str) -> str:
 
 
 def pack(entry: Entry) -> str:
-    """An entry as one text: a header with the checksum of key and response, the key's parts, the response."""
+    """Serialize an entry: a header with the checksum of key and response, the key's parts, the response."""
     checksum = _checksum(entry.key.digest, entry.response)
     return f"mg1 {checksum} {len(entry.key.parts)}\n{entry.key.parts}{entry.response}"
 
 
 def unpack(digest: str, stored: object) -> Entry:
-    """The entry that a stored text holds.
+    """Parse the entry in a stored text.
 
     Raises:
         DamagedEntryError: it is not the entry of this key, or not as it was written.

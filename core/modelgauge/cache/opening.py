@@ -96,7 +96,7 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
 
 
 def _folder(where: str | None, data_dir: Path) -> Path | None:
-    """The folder of a cache; None for one on a server.
+    """Return the folder of a cache; None for a server.
 
     Raises:
         InvalidOptionError: it is a file.

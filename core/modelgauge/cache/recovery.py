@@ -229,7 +229,7 @@ class RecoveringDatabase:
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether another process has quarantined the file and begun a new file."""
+        """Whether another process has quarantined the file and begun a new one."""
         return self._identity != file_at(self.file)
 
     def _reconnect_if_replaced(self) -> None:

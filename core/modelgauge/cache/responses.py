@@ -76,7 +76,7 @@ class ResponseCache:
 
     @property
     def damaged(self) -> int:
-        """How many damaged entries were found since it was opened."""
+        """The number of damaged entries found since it was opened."""
         return self._set_aside_count + self.backend.damaged
 
     # --- entries --------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class ResponseCache:
         self.give_back([entry.key.digest for entry in entries])
 
     def entries(self) -> Iterator[Entry]:
-        """All sound entries."""
+        """Yield all valid entries."""
         for values in self._pages():
             yield from _proven(values)[0].values()
 

@@ -93,7 +93,7 @@ class CompareOptions:
     )
     test: Literal["permutation", "wilcoxon", "bootstrap"] | None = option(
         None,
-        "How p values are computed: permutation, wilcoxon or bootstrap. By default McNemar's test for right and wrong, "
+        "Method for p values: permutation, wilcoxon or bootstrap. By default McNemar's test for right and wrong, "
         "Student's t for numbers; clustered if items are.",
         group="verdict",
         metavar="METHOD",
@@ -197,7 +197,7 @@ class PlanOptions:
     )
     items: int | None = option(
         None,
-        "How many items are asked; by default those that the runs have in common.",
+        "Number of items; by default those that the runs have in common.",
         group="items",
         ge=2,
         metavar="N",
@@ -205,7 +205,7 @@ class PlanOptions:
     power: float = option(0.8, "The chance to find the effect.", group="goal", gt=0, lt=1, metavar="NUMBER")
     alpha: float = option(0.05, "The level of the test.", group="goal", gt=0, lt=1, metavar="NUMBER")
     comparisons: int = option(
-        1, "How many comparisons share the level, by Holm's method.", group="goal", ge=1, metavar="N"
+        1, "Number of comparisons that share the level, by Holm's method.", group="goal", ge=1, metavar="N"
     )
     failure_rate: float | None = option(
         None,
@@ -217,7 +217,7 @@ class PlanOptions:
     )
     cluster_size: float = option(
         1.0,
-        "How many items are in a cluster, such as questions about one text; by default as in the runs.",
+        "Number of items in a cluster, such as questions about one text; by default as in the runs.",
         group="items",
         ge=1,
         metavar="N",
@@ -232,7 +232,7 @@ class PlanOptions:
     )
     repeats: int | None = option(
         None,
-        "How often each item is asked; by default as often as in the runs.",
+        "Number of repeats of each item; by default as in the runs.",
         group="items",
         ge=1,
         metavar="N",

@@ -34,8 +34,8 @@ class CompareOptionsDict(TypedDict, total=False):
     """Also compare for each value of this field of the items' contexts, and test whether the groups differ.
     """
     test: Literal["permutation", "wilcoxon", "bootstrap"] | None
-    """How p values are computed: permutation, wilcoxon or bootstrap. By default McNemar's test for right and wrong,
-    Student's t for numbers; clustered if items are.
+    """Method for p values: permutation, wilcoxon or bootstrap. By default McNemar's test for right and wrong, Student's
+    t for numbers; clustered if items are.
     """
     alpha: float
     """An adjusted p value below this is a finding."""
@@ -59,20 +59,20 @@ class PlanOptionsDict(TypedDict, total=False):
     effect: float | None
     """The difference to find, candidate minus baseline: 0.05 for five points."""
     items: int | None
-    """How many items are asked; by default those that the runs have in common."""
+    """Number of items; by default those that the runs have in common."""
     power: float
     """The chance to find the effect."""
     alpha: float
     """The level of the test."""
     comparisons: int
-    """How many comparisons share the level, by Holm's method."""
+    """Number of comparisons that share the level, by Holm's method."""
     failure_rate: float | None
     """The share of items that will fail, for each system; by default that of the runs."""
     cluster_size: float
-    """How many items are in a cluster, such as questions about one text; by default as in the runs."""
+    """Number of items in a cluster, such as questions about one text; by default as in the runs."""
     cluster_correlation: float
     """The correlation of the differences of two items in a cluster."""
     repeats: int | None
-    """How often each item is asked; by default as often as in the runs."""
+    """Number of repeats of each item; by default as in the runs."""
     repeat_correlation: float | None
     """The correlation of two answers of a system to one item; by default that of runs with repeats."""

@@ -1,1 +1,1 @@
-"""What is configured: settings, secrets and where they are redacted, the options of a run, what is installed."""
+"""Configuration: settings, secrets and their redaction, options of runs, and installed plugins."""

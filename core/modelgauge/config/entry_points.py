@@ -51,7 +51,7 @@ class PluginEntryPoint:
 
 
 def installed_entry_points(path: Sequence[str] | None = None) -> list[PluginEntryPoint]:
-    """The plugins that installed distributions announce, by distribution, each once.
+    """List the plugins registered by installed distributions, by distribution, without duplicates.
 
     If a distribution is installed twice, the first on the path counts, as for imports; within one folder
     (a stale leftover, say) the entry that was written last.
@@ -66,12 +66,12 @@ def installed_entry_points(path: Sequence[str] | None = None) -> list[PluginEntr
 
 
 def canonical_distribution(name: str) -> str:
-    """The normalized name of a distribution (PyPA specification "Names and normalization")."""
+    """Normalize the name of a distribution (PyPA specification "Names and normalization")."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def installed_version(distribution: str) -> str:
-    """The version of an installed distribution, `""` where it is not installed."""
+    """Return the version of an installed distribution; "" if it is not installed."""
     metadata = import_module("importlib.metadata")
     try:
         return str(metadata.version(distribution))
@@ -107,7 +107,7 @@ def _required_by_others(plugins: Collection[str]) -> set[str]:
 
 
 def _sources_of_ours() -> str:
-    """The pip arguments that install our distributions again: each from its origin (PEP 610), else by its name."""
+    """Return pip arguments that reinstall our distributions: from their origin (PEP 610), or by name."""
     metadata, json = import_module("importlib.metadata"), import_module("json")
     sources = {DISTRIBUTION: DISTRIBUTION}
     for distribution in metadata.distributions():
@@ -143,7 +143,7 @@ def _from_folders(folders: Iterable[str]) -> Iterator[PluginEntryPoint]:
 
 
 _Version = tuple[int, ...]
-"""What changes when a file is rewritten, or something is installed in a folder or removed."""
+"""Fingerprint that changes when a file is rewritten, or something in a folder is installed or removed."""
 
 
 def _version_of(path: str) -> _Version:
@@ -156,7 +156,7 @@ def _version_of(path: str) -> _Version:
 
 @lru_cache(maxsize=256)
 def _installed_in(folder: str, version: _Version) -> list[tuple[str, str]]:
-    """The distributions in a folder, each with the folder of its metadata."""
+    """Return the distributions in a folder, each with the folder of its metadata."""
     del version
     here: dict[str, os.DirEntry[str]] = {}
     for entry in _metadata_folders(folder):
@@ -168,7 +168,7 @@ def _installed_in(folder: str, version: _Version) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4096)
 def _announced_by(path: str, version: _Version) -> tuple[PluginEntryPoint, ...]:
-    """What a distribution announces, by the folder of its metadata; nothing if it has no entry points."""
+    """Return the entry points of a distribution, by the folder of its metadata."""
     text = _read(path, "entry_points.txt") if version else ""
     if f"[{GROUP}]" not in text:
         return ()
@@ -185,7 +185,7 @@ def _metadata_folders(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _name_in(folder: str) -> str:
-    """The name of a distribution, by the name of the folder of its metadata."""
+    """Return the name of a distribution from the name of its metadata folder."""
     return canonical_distribution(folder.rpartition(".")[0].partition("-")[0])
 
 

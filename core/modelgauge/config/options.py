@@ -65,7 +65,7 @@ class Values(NamedTuple):
 
 
 def instance_of(kind: Any, wanted: str) -> Values:
-    """The objects of a class, or of one of several."""
+    """Accept objects of a class, or of one of several."""
     return Values(wanted, lambda value: isinstance(value, kind))
 
 
@@ -79,12 +79,12 @@ class Bounds(TypedDict, total=False):
 
 
 def number(**bounds: Unpack[Bounds]) -> Values:
-    """The finite numbers within bounds."""
+    """Accept finite numbers within bounds."""
     return _within(bounds, "a number", int | float, float)
 
 
 def whole_number(**bounds: Unpack[Bounds]) -> Values:
-    """The whole numbers within bounds."""
+    """Accept whole numbers within bounds."""
     return _within(bounds, "a whole number", int, int)
 
 
@@ -115,12 +115,12 @@ def _in_words(bounds: Bounds) -> str:
 
 
 def one_of(*words: str) -> Values:
-    """The values of an option that takes one of a few words."""
+    """Accept one of a few words."""
     return Values(f"one of: {', '.join(words)}", lambda value: value in words, words=words)
 
 
 def truth(text: str) -> bool:
-    """True or false, as settings and the options of names write them.
+    """Parse true or false, as written in settings and options of names.
 
     Raises:
         ValueError: the text is neither.
@@ -132,7 +132,7 @@ def truth(text: str) -> bool:
 
 
 def is_number(value: object, kind: Any = int | float) -> bool:
-    """Whether a value is a number of a kind; True and False are not numbers."""
+    """Return whether a value is a number of a kind. True and False are not numbers."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

@@ -62,24 +62,24 @@ class Redactor:
                 self._search = _Search(self._names)  # replaced whole: readers see the old or the new
 
     def finds(self, text: str) -> bool:
-        """Whether a secret may be in a text, or in the texts of a JSON text; quick, and never wrongly False."""
+        """Return whether a text, or the texts in a JSON text, may contain a secret. Fast, with no false negatives."""
         return self._search.finds(text) or ("@" in text and _MAYBE_USERINFO.search(text) is not None)
 
     def names_in(self, text: str) -> list[str]:
-        """The names of the known secrets that stand in the texts of a JSON text."""
+        """Return the names of the known secrets in the texts of a JSON text."""
         search, found = self._search, dict[str, None]()
         if search.finds(text):
             redacted_json(import_module("json").loads(text), lambda part: search.replace(part, found))
         return list(found)
 
     def redact(self, text: str) -> str:
-        """The text with every known secret value replaced, and the userinfo of every URL."""
+        """Replace every known secret value and the userinfo of every URL in a text."""
         if not self.finds(text):
             return text
         return _USERINFO.sub(_without_userinfo, self._search.replace(text, {}))
 
     def redact_json_text(self, text: str) -> str:
-        """A JSON text with every text in it redacted; it stays JSON of the same structure."""
+        """Redact every text in a JSON text, which keeps its structure."""
         if not self.finds(text):
             return text
         json = import_module("json")
@@ -88,12 +88,12 @@ class Redactor:
         return text if clean == value else str(json.dumps(clean, separators=(",", ":")))
 
     def redact_json(self, value: Any) -> Any:
-        """A JSON value with every text in it redacted, keys too; it stays JSON of the same structure."""
+        """Redact every text in a JSON value, including keys. Its structure stays the same."""
         return redacted_json(value, self.redact)
 
 
 def redacted_json(value: Any, redact: Callable[[str], str]) -> Any:
-    """A JSON value with all its texts redacted.
+    """Redact all texts of a JSON value.
 
     Args:
         value: any JSON value.
@@ -204,20 +204,20 @@ class _Beginnings:
 
 
 def _in_common(one: str, other: str) -> int:
-    """The length of the longest beginning that two texts share, in any case."""
+    """Return the length of the longest common prefix of two texts, ignoring case."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))
 
 
 def _as_written(form: str) -> set[str]:
-    """A form, plain and as JSON writes it, so that a secret is found before the JSON is parsed."""
+    """Return a pattern for a form, plain and JSON-escaped, so that a secret is found before the JSON is parsed."""
     json = import_module("json")
     cases = {form} if form.isascii() else {form, form.lower(), form.upper()}  # whose escapes differ
     return {form, *(json.dumps(case, ensure_ascii=plain)[1:-1] for case in cases for plain in (True, False))}
 
 
 def _guarded(value: str) -> re.Pattern[str]:
-    """The pattern of an ordinary word in a place of secrets; whichever group matches is the text before the word."""
+    """Return the pattern of an ordinary word where secrets appear. The matching group is the text before the word."""
     form = re.escape(value)
     encoded = "|".join(map(re.escape, _in_basic(value))) or "(?!)"
     return re.compile(
@@ -228,17 +228,17 @@ def _guarded(value: str) -> re.Pattern[str]:
 
 
 def _in_basic(value: str) -> set[str]:
-    """An ordinary value after `Basic`, within the base64 of `user:VALUE`."""
+    """Return the pattern of an ordinary value after `Basic`, within the base64 of `user:VALUE`."""
     return {form for form in _base64_forms(value.encode("utf-8", "surrogatepass")) if len(form) > 4}
 
 
 def _is_ordinary(value: str) -> bool:
-    """Whether a value is so short or so ordinary that other texts contain it too."""
+    """Return whether a value is so short or ordinary that other texts contain it too."""
     return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value)))
 
 
 def _forms(value: str) -> set[str]:
-    """The shapes of one value; matching ignores case, so one case of each is enough."""
+    """Return the forms of a value. Matching ignores case, so one case of each is enough."""
     if _is_ordinary(value):
         return {value} - {""}
     # Imported when there is a secret: listing what is installed needs none of them.
@@ -266,9 +266,10 @@ def _forms(value: str) -> set[str]:
 
 
 def _base64_forms(raw: bytes) -> set[str]:
-    """The value within base64 of a longer text, where it may begin at any of three bytes of a group.
+    """Return the forms of a value within base64 of a longer text, where it may begin at any of three byte offsets.
 
-    They are the characters that depend on the value alone, so that `user:KEY` of Basic authentication is found too.
+    They consist of the characters that depend on the value alone, so that `user:KEY` of Basic authentication is
+    found too.
     """
     forms = set()
     for offset in range(3):

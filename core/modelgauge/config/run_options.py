@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions
 
 Group = Literal["storage", "record", "sample", "results", "calls", "limits", "workers", "process"]
-"""What an option concerns.
+"""Subjects of options.
 
 The results of a run depend on `sample` and `results`, so `resume` changes none of them. `calls`, `limits` and `workers`
 (where the items are worked on) stay as they were unless others are given. `record` is for readers alone, and `process`
@@ -75,7 +75,7 @@ class RunOptions:
     )
     cache: str | None = option(
         None,
-        "Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines share "
+        "Cache of responses, so that each is paid for once: a folder, or the URL of a server that machines share "
         "(postgresql://…, redis://…); by default `cache` in data_dir.",
         group="storage",
     )
@@ -113,7 +113,7 @@ class RunOptions:
     )
     reduce: str = option(
         "mean",
-        "How the measurements of the repeats become one: mean, majority, min, max, all, pass@K, pass^K or MofN.",
+        "Reduction of the measurements of the repeats to one: mean, majority, min, max, all, pass@K, pass^K or MofN.",
         group="results",
         metavar="HOW",
     )
@@ -146,8 +146,8 @@ class RunOptions:
     )
     executor: str = option(
         "local",
-        "What works on the items: local (this process), processes (several on this machine), or the executor of a "
-        "plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.",
+        "Executor that processes the items: local (this process), processes (several on this machine), or the executor "
+        "of a plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.",
         group="workers",
         metavar="NAME",
     )
@@ -238,11 +238,11 @@ class RunOptions:
 
     @property
     def reduction(self) -> str | None:
-        """How several repeats become one number, where that is not their mean."""
+        """The reduction of several repeats to one number, if it is not their mean."""
         return None if self.repeats == 1 or self.reduce == "mean" else self.reduce
 
     def recorded(self) -> dict[str, Any]:
-        """The options as a run's manifest keeps them."""
+        """Return the options for a run's manifest."""
         kept = {name: getattr(self, name) for name, info in OPTIONS.items() if info.group != "process"}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
         cache = self.cache
@@ -257,5 +257,5 @@ OPTIONS: dict[str, Option] = options_in(RunOptions)
 
 
 def options_of(*groups: Group) -> list[str]:
-    """The names of the options of some groups."""
+    """Return the names of the options in some groups."""
     return [name for name, info in OPTIONS.items() if info.group in groups]

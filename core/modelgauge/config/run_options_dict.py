@@ -13,7 +13,7 @@ class RunOptionsDict(TypedDict, total=False):
     runs_dir: str | Path | None
     """The folder in which runs get their folders; by default `runs` in data_dir."""
     cache: str | None
-    """Where responses are stored, so that each is paid once: a folder, or the URL of a server that machines share
+    """Cache of responses, so that each is paid for once: a folder, or the URL of a server that machines share
     (postgresql://…, redis://…); by default `cache` in data_dir.
     """
     caching: bool
@@ -31,7 +31,7 @@ class RunOptionsDict(TypedDict, total=False):
     repeats: int
     """Ask each prompt this many times, each time for a new answer."""
     reduce: str
-    """How the measurements of the repeats become one: mean, majority, min, max, all, pass@K, pass^K or MofN.
+    """Reduction of the measurements of the repeats to one: mean, majority, min, max, all, pass@K, pass^K or MofN.
     """
     cluster: str | None
     """Make intervals that treat items with equal values in this field of their context, or column of the data set, as
@@ -46,8 +46,8 @@ class RunOptionsDict(TypedDict, total=False):
     sut_options: SUTOptions
     """Options that override those of each prompt."""
     executor: str
-    """What works on the items: local (this process), processes (several on this machine), or the executor of a plugin,
-    with options after its name: 'ray?address=HOST:6379&gpus=1'.
+    """Executor that processes the items: local (this process), processes (several on this machine), or the executor of
+    a plugin, with options after its name: 'ray?address=HOST:6379&gpus=1'.
     """
     workers: int | None
     """Number of workers; by default the executor chooses: processes has one for each processor."""

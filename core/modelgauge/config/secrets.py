@@ -31,7 +31,7 @@ _BEFORE_USER = re.compile(r"^[A-Za-z0-9+.-]*:?/+")  # the scheme of a URL, missp
 
 @dataclass(frozen=True, slots=True)
 class SecretDescription:
-    """Where a secret is looked up, and how a person gets the secret.
+    """Location of a secret, and instructions for getting it.
 
     Args:
         scope: whose secret it is, a provider or a plugin: the table in `secrets.toml`.
@@ -92,7 +92,7 @@ class Secret:
 
     @classmethod
     def chosen(cls, options: Mapping[str, Any]) -> SecretDescription:
-        """Where the secret of an object is looked up; override it where options of its name choose another place.
+        """Return where to look up the secret of an object. Override it if options of the name choose another place.
 
         Args:
             options: those of the name, by name; `key_env` and `key` of a model behind an API, say.
@@ -106,16 +106,14 @@ class Secret:
         return self.__value
 
     def redact(self, text: str) -> str:
-        """A text without this secret, for messages outside a run; in runs all that is written is redacted."""
+        """Remove this secret from a text, for messages outside a run. Runs redact everything that they write."""
         redactor = Redactor()
         redactor.add(self.description().name, self.value or "")
         return redactor.redact(text)
 
     @classmethod
     def identity(cls) -> dict[str, str]:
-        """The JSON of the secret in cache keys and records: its name, so that a new key for the server pays nothing
-        again.
-        """
+        """Return the JSON of the secret for cache keys and records: only its name, so a new key reuses the cache."""
         return {"secret": cls.description().name}
 
     def __repr__(self) -> str:
@@ -184,7 +182,7 @@ class InjectSecret:
         return f"InjectSecret({target})"
 
     def secret_class(self) -> type[Secret]:
-        """The class, imported where it was given by name.
+        """Return the class, importing it if it was given by name.
 
         Raises:
             PluginError: it cannot be imported, or is neither a RequiredSecret nor an OptionalSecret.
@@ -233,7 +231,7 @@ class SecretStore:
                     self.redactor.add(name, spelling)
 
     def find(self, description: SecretDescription) -> str | None:
-        """The value of a secret without white space around it, None if it is nowhere or empty.
+        """Return the value of a secret without surrounding white space; None if it is missing or empty.
 
         Raises:
             SettingsError: `secrets.toml` is wanted and cannot be used; it is read once.
@@ -250,7 +248,7 @@ class SecretStore:
         return found
 
     def get(self, secret: type[SecretT], options: Mapping[str, Any] | None = None) -> SecretT:
-        """An instance of a secret class, with its value.
+        """Create an instance of a secret class with its value.
 
         Args:
             secret: the class.
@@ -285,7 +283,7 @@ class SecretStore:
         return [description for description in by_name.values() if self.find(description) is None]
 
     def redact(self, text: str) -> str:
-        """The text without the values that this store has handed out; see `Redactor`."""
+        """Remove the values that this store has handed out from a text; see `Redactor`."""
         return self.redactor.redact(text)
 
     def _find_in_file(self, description: SecretDescription) -> str | None:
@@ -316,7 +314,7 @@ class SecretStore:
 
 
 def _read_secrets(file: Path) -> dict[str, Any]:
-    """The tables of `secrets.toml`; none where there is no file.
+    """Return the tables of `secrets.toml`; none if there is no file.
 
     Raises:
         SettingsError: others can read the file (POSIX), or it is not TOML.

@@ -31,7 +31,7 @@ TRUSTED = "MODELGAUGE_TRUSTED"
 
 
 class Source(NamedTuple):
-    """Where a value was written: `label` for errors, `folder` where relative paths start (None: as is)."""
+    """Source of a value: `label` for errors, `folder` for relative paths (None: unchanged)."""
 
     label: str
     folder: Path | None
@@ -54,7 +54,7 @@ def _path(value: object, source: Source) -> Path:
 
 
 def _cache(value: object, source: Source) -> str:
-    """A URL as it is, or the path of a folder."""
+    """Return a URL unchanged, or the path of a folder."""
     return _text(value, source) if "://" in str(value) else str(_path(value, source))
 
 
@@ -73,7 +73,7 @@ def _yes_no(value: object, _: Source) -> Any:
 
 
 def names_a_file(plugin: str) -> bool:
-    """Whether a value of `--plugin` means a file (`x.py`, `here/x`), not a module (`pkg.module`)."""
+    """Return whether a value of `--plugin` is a file (`x.py`, `here/x`), not a module (`pkg.module`)."""
     return plugin.endswith(".py") or "/" in plugin or os.sep in plugin
 
 
@@ -150,13 +150,13 @@ class Settings:
     """The tables `[plugin.NAME]` of the file: what the hooks of a plugin get as `settings`, by the plugin's name."""
 
     def of_runs(self) -> dict[str, Any]:
-        """The options of runs that are set, by their names."""
+        """Return the run options that are set, by name."""
         named = {setting.option: getattr(self, setting.name) for setting in list_settings() if setting.option}
         return {name: value for name, value in named.items() if value is not None}
 
 
 def list_settings() -> list[SettingInfo]:
-    """Every setting, in the order of `Settings`."""
+    """List all settings, in the order of `Settings`."""
     infos = [(field, field.metadata["info"]) for field in fields(Settings) if field.metadata]
     return [
         info._replace(name=field.name, key=info.key or field.name, default=field.default)
@@ -217,13 +217,13 @@ def load_settings(
 
 
 def find_settings_file(cwd: Path) -> Path | None:
-    """The nearest `modelgauge.toml` in `cwd` or a folder above it."""
+    """Return the closest `modelgauge.toml`, in `cwd` or a folder above it."""
     files = (folder / SETTINGS_FILE for folder in (cwd.absolute(), *cwd.absolute().parents))
     return next(filter(is_file, files), None)
 
 
 def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
-    """Whether a path lies in a folder that the environment names as trusted.
+    """Return whether a path lies in a folder that the environment declares as trusted.
 
     Args:
         path: of a file or folder.
@@ -295,7 +295,7 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
 
 
 def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, dict[str, Any]]:
-    """The tables `[KEY.NAME]`, by their names.
+    """Return the tables `[KEY.NAME]`, by name.
 
     Raises:
         SettingsError: an entry is not a table; the message says `what` it should hold.

@@ -35,7 +35,7 @@ class SUTCompletionAnnotations(Frozen):
     @overload
     def get_annotation(self, key: str, cls: type[T]) -> T: ...
     def get_annotation(self, key: str, cls: type[T] | None = None) -> T | Any:
-        """The annotation under a name, as an object of the class that you give.
+        """Return the annotation under a name as an object of the given class.
 
         Raises:
             InvalidDataError: no annotator has this name, or the annotation is of another class.
@@ -67,7 +67,7 @@ class SUTResponseAnnotations(Frozen):
 
 
 class CallTime(NamedTuple):
-    """When a call was sent, in seconds of Unix time, and the seconds until its answer; of further attempts the last."""
+    """Time at which a call was sent, in seconds of Unix time, and the seconds until its answer; of the last attempt."""
 
     began: float
     seconds: float
@@ -182,12 +182,12 @@ def add_annotations(
 
 
 def completions_of(interactions: Iterable[Interaction]) -> list[SUTCompletionAnnotations]:
-    """All completions of some interactions, with their annotations, in order."""
+    """Return all completions of some interactions, with their annotations, in order."""
     return [completion for interaction in interactions for completion in interaction.response.completions]
 
 
 def _with_prompts(value: Any, info: ValidationInfo) -> Any:
-    """Interactions with the prompts that a journal names by their places in the item."""
+    """Return the interactions with the prompts to which a journal refers by position."""
     prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
     return [_with_prompt(interaction, prompts) for interaction in value] if type(value) is list else value
 
@@ -208,7 +208,7 @@ Interactions = Annotated[tuple[Interaction, ...], BeforeValidator(_with_prompts)
 
 
 class _OfItem(Frozen):
-    """What is known of an item."""
+    """Base of values that belong to an item."""
 
     __test__: ClassVar[bool] = False
 
@@ -246,7 +246,7 @@ class TestItemAnnotations(_OfItem):
     @overload
     def annotation(self, key: str, cls: type[T]) -> T: ...
     def annotation(self, key: str, cls: type[T] | None = None) -> T | Any:
-        """The only completion's annotation under a name; see `SUTCompletionAnnotations.get_annotation`."""
+        """Return the only completion's annotation under a name; see `SUTCompletionAnnotations.get_annotation`."""
         return self._only().get_annotation(key) if cls is None else self._only().get_annotation(key, cls)
 
     def _only(self) -> SUTCompletionAnnotations:
@@ -260,7 +260,7 @@ class TestItemAnnotations(_OfItem):
 
 
 def measurement(name: str, value: Any) -> float:
-    """A measurement as a finite float.
+    """Convert a measurement to a finite float.
 
     Args:
         name: of the measurement, for messages.

@@ -1,4 +1,6 @@
-"""What all data classes share: frozen, no unknown fields, errors that name the right field, lenient loading."""
+"""Base of all data classes: frozen, without unknown fields, with errors that name the right field, and lenient
+loading.
+"""
 
 import inspect
 import typing
@@ -33,10 +35,10 @@ Strict, since bytes are no text until somebody says in which encoding.
 """
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-"""How many, or which place from 0: as much as an index of 64 bits holds."""
+"""A number of things, or a position from 0, within the range of a 64-bit index."""
 
 Seconds = Annotated[float, Field(ge=0, lt=2**63)]
-"""How long, or how long since a run began."""
+"""A duration, or the time since a run began."""
 
 
 def added_later(default: Any, **options: Any) -> Any:
@@ -152,9 +154,9 @@ def with_values(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str])
 
 
 def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
-    """A value of all fields of its class, which must be valid already: nothing is checked, nothing filled in.
+    """Create a value from valid values for all fields: nothing is checked or filled in.
 
-    For what is made many thousand times a second of parts that were checked when they were made.
+    For values that are created thousands of times a second from checked parts.
     """
     made = _new(cls)
     _set_fields(made, fields)
@@ -165,7 +167,7 @@ def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
 
 
 class UnknownFields:
-    """Warns once of the fields that are skipped, however many values are read.
+    """Collector of unknown fields that warns once about those skipped, however many values are read.
 
     Args:
         where: the file, for the message.
@@ -205,7 +207,7 @@ def _name_positional(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, A
 
 
 def _frozen_error(error: ValidationError, value: Frozen, name: str) -> InvalidDataError | None:
-    """The error of assigning a field of a frozen value; None if something else is wrong."""
+    """Return the error for assigning a field of a frozen value; None if something else is wrong."""
     if error.errors(include_url=False)[0]["type"] != "frozen_instance":
         return None
     cls = type(value)
@@ -225,7 +227,7 @@ def _frozen_error(error: ValidationError, value: Frozen, name: str) -> InvalidDa
 def _not_a_list_error(
     error: ValidationError, cls: type[BaseModel], data: Mapping[str, Any]
 ) -> InvalidDataError | None:
-    """The error of an object given where a list is wanted, whose fields pydantic would take as elements; else None."""
+    """Return the error for an object in place of a list, whose fields pydantic would take as elements; else None."""
     for line in error.errors(include_url=False):
         name = line["loc"][0] if line["loc"] else None
         value = data.get(str(name))
@@ -263,7 +265,7 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
 
 
 def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: list[str]) -> str:
-    """A suggestion for the name of an unknown field, as the beginning of a fix."""
+    """Return a suggestion for the name of an unknown field, as the beginning of a fix."""
     owners = [owner for owner in _owners(cls, location) if issubclass(owner, Frozen)]
     name = str(location[-1])
     meant = next((owner.meant_by[name] for owner in owners if name in owner.meant_by), None)
@@ -271,12 +273,12 @@ def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: lis
 
 
 def _within(location: tuple[int | str, ...]) -> str:
-    """The path to the value whose field one of our validators names; nothing for a field of the class itself."""
+    """Return the path to the value whose field one of our validators names; empty for a field of the class itself."""
     return f"{_dotted_path(location[:-1])}." if len(location) > 1 else ""
 
 
 def _is_consequence(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
-    """Whether a sequence is only too short because its elements were refused."""
+    """Return whether a sequence is too short only because its elements were rejected."""
     place = line["loc"]
     return line["type"] == "too_short" and any(
         len(detail["loc"]) > len(place) and detail["loc"][: len(place)] == place for detail in lines
@@ -298,7 +300,7 @@ def _problem(line: ErrorDetails) -> str:
 
 
 def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
-    """The problem of a field that is given under both of its names; None for other problems."""
+    """Return the problem of a field given under both of its names; None for other problems."""
     if line["type"] != "extra_forbidden":
         return None
     for owner in _owners(cls, line["loc"]):
@@ -313,7 +315,7 @@ def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
 
 
 def _owners(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models that can have the field that ends a location."""
+    """Return the models that may contain the last field of a location."""
     owners = [cls]
     for part in location[:-1]:
         held = [owner.model_fields[part].annotation for owner in owners if part in owner.model_fields]
@@ -322,7 +324,7 @@ def _owners(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[type[
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The models in a type."""
+    """Yield the models in a type."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in typing.get_args(annotation) for model in _models(part)]
@@ -346,7 +348,7 @@ _TAGS = ("<text>", "<chat>", "<continuations>", "<str>")
 
 @lru_cache(maxsize=512)
 def adapter(cls: Hashable) -> TypeAdapter[Any]:
-    """The validator of a type, made once."""
+    """Return the validator of a type, cached."""
     return TypeAdapter(cast("Any", cls))
 
 
@@ -378,5 +380,5 @@ def _is_one(value: Any, cls: type[T]) -> TypeGuard[T]:
 
 
 def items_of(mapping: Mapping[str, Any]) -> str:
-    """The names in a mapping, for messages."""
+    """Format the names in a mapping for messages."""
     return ", ".join(f"'{name}'" for name in mapping) or "none"

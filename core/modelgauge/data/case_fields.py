@@ -18,7 +18,7 @@ from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import quoted
 
 RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
-"""What only a run of the app can say; the other fields are inputs, references and notes."""
+"""Fields that come from running the app; the others are inputs, references and notes."""
 
 _LONGEST_NAME = 60
 
@@ -87,13 +87,13 @@ class _Copied(Frozen):
             ) from None
 
     def _title(self) -> str:
-        """The name, else the beginning of the input or scenario."""
+        """Return the name, or the beginning of the input or scenario."""
         fields = self.__dict__
         title = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
         return quoted(title, _LONGEST_NAME)
 
     def replaced(self, **fields: Any) -> Self:
-        """A copy with other values in some fields, checked as the constructor checks them.
+        """Return a copy with some fields replaced, validated like constructor arguments.
 
         Raises:
             InvalidDataError: a field is unknown or of a wrong type.
@@ -237,7 +237,7 @@ class Editable(_Copied):
 
 
 def prefilled(golden: Editable) -> list[str]:
-    """The runtime fields of a golden that hold something, although only a run of the app can say it."""
+    """List the runtime fields that a golden sets, although they should come from running the app."""
     return [name for name in RUNTIME_FIELDS if getattr(golden, name, None) is not None]
 
 

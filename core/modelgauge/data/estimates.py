@@ -64,7 +64,7 @@ class Estimate(Frozen):
 
 
 def _of_value(operation: Callable[..., Any], *, turned: bool = False) -> Any:
-    """A method that applies an operation to the value; with `turned`, the value is the right operand."""
+    """Create a method that applies an operation to the value; with `turned`, the value is the right operand."""
     if turned:
         return lambda self, other: operation(other, self.value)
     return lambda self, *others: operation(self.value, *others)
@@ -154,7 +154,7 @@ _TOLERANCE = 1e-9
 
 
 def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
-    """Whether a value passes a threshold: every comparison of the two, whoever makes it.
+    """Return whether a value passes a threshold. All such comparisons use this function.
 
     Args:
         value: a score, or another measurement.
@@ -180,14 +180,16 @@ def value_text(value: Any) -> str:
 
 
 def interval_text(value: Any) -> str:
-    """The 95 % interval of a result; empty if it has none."""
+    """Format the 95 % interval of a result; empty if it has none."""
     if not isinstance(value, Estimate):
         return ""
     return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
 
 
 def uncertainty(value: Estimate) -> float:
-    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
+    """Return the uncertainty that determines the number of digits: the standard error, or else the width of the
+    interval.
+    """
     return value.stderr or width(value.interval)
 
 
@@ -201,5 +203,5 @@ def figure_beside(value: float, threshold: float | None) -> str:
 
 
 def _sides(value: float, threshold: float) -> list[bool]:
-    """Whether a value passes a threshold, in either direction."""
+    """Return whether a value passes a threshold, in both directions."""
     return [reaches(value, threshold, higher_is_better=up) for up in (True, False)]

@@ -270,7 +270,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trace_of(completion: SUTCompletion) -> Trace | None:
-    """The trace of an observed app that gave a completion; None if its metadata holds none."""
+    """Return the trace of the observed app behind a completion; None if its metadata has none."""
     if TRACE not in completion.metadata:
         return None
     try:
@@ -282,7 +282,7 @@ def trace_of(completion: SUTCompletion) -> Trace | None:
 def outcome(
     kind: str, measurements: Mapping[str, float], binary: Collection[str], *, has_failures: bool
 ) -> Outcome:
-    """The outcome of an item, by its record: "wrong" if its first measurement is a right-or-wrong that is wrong.
+    """Return the outcome of an item: "wrong" if its first measurement is right-or-wrong, and wrong.
 
     Args:
         kind: "item" where it was scored.

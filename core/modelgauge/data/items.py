@@ -1,4 +1,4 @@
-"""What a test asks: prompts with their context, gathered in items; and the ids that items are joined by."""
+"""Items of a test: prompts with their context, and the ids by which items are joined."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ class _WithContext:
     """A class with a field `context`, which the author needs to judge an answer. A SUT never sees it."""
 
     def context_as(self: Any, cls: type[T]) -> T:
-        """The context as an object of this class, also where it was read back from a record.
+        """Return the context as an object of this class, even if it was read from a record.
 
         Raises:
             InvalidDataError: the context does not fit the class.
@@ -98,7 +98,7 @@ class TestItem(Frozen, _WithContext):
 
 
 def context_of(item: TestItem) -> Any:
-    """The context of an item, or where it has none the context of its only prompt."""
+    """Return the context of an item, or of its only prompt if the item has none."""
     is_of_prompt = item.context is None and len(item.prompts) == 1
     return item.prompts[0].context if is_of_prompt else item.context
 
@@ -107,7 +107,7 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class Digests(Frozen):
-    """Digests by which `resume` recognizes an item whose record had secrets taken out.
+    """Digests by which `resume` recognizes an item from whose record secrets were removed.
 
     Args:
         id: BLAKE2b of its id, 128 bits.
@@ -119,7 +119,7 @@ class Digests(Frozen):
 
 
 def hex_digest(text: str) -> str:
-    """The digest of an item's id, or of its JSON."""
+    """Return the digest of an item's id, or of its JSON."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

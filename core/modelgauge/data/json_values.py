@@ -1,4 +1,4 @@
-"""What counts as a JSON value here, and the one canonical text of a value that cache keys are made of."""
+"""Exact JSON values, and the canonical text of a value, from which cache keys are made."""
 
 import json
 import math
@@ -30,7 +30,7 @@ _TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
 
 
 def finite(text: str) -> float:
-    """The number that `json.loads` found, as its `parse_float` and `parse_constant`.
+    """Parse a number for `json.loads`, as its `parse_float` and `parse_constant`.
 
     Raises:
         ValueError: the number is NaN, or too large for a float.
@@ -42,7 +42,7 @@ def finite(text: str) -> float:
 
 
 def finite_number(what: str, value: Any, *, instead: str) -> float:
-    """A number of any type (of numpy, say) as a finite float.
+    """Convert a number of any type (of numpy, say) to a finite float.
 
     Args:
         what: the value's name in messages.
@@ -64,7 +64,7 @@ def finite_number(what: str, value: Any, *, instead: str) -> float:
 
 
 def is_exact(value: Any, level: int = 0) -> bool:
-    """Whether a value is JSON that gives back the same value.
+    """Return whether a value survives a round trip through JSON unchanged.
 
     Not exact are tuples, keys that are no strings, NaN, objects, and texts that UTF-8 cannot hold.
 
@@ -186,7 +186,7 @@ class IsDefault(partial[bool]):
 
 
 def canonical_json(value: Any) -> str:
-    """The one text of a value: sorted keys, no white space, ASCII only. Texts are equal when values are.
+    """Return the canonical text of a value: sorted keys, no white space, ASCII only. Equal values have equal texts.
 
     A model of ours whose class or fields were renamed has its first names by `__key_form__`, so that keys stay.
     Models and dataclasses are walked field by field together with their class names, because a dump can drop
@@ -201,7 +201,7 @@ def canonical_json(value: Any) -> str:
 
 
 def text_of_plain(value: Any) -> str:
-    """The canonical text of what `plain` returned.
+    """Return the canonical text of a value returned by `plain`.
 
     Raises:
         InvalidDataError: it holds NaN, an infinity, or what UTF-8 cannot hold.
@@ -309,7 +309,7 @@ def has_plain(value: Any) -> bool:
 
 
 def class_name(cls: type) -> str:
-    """The name of a class in keys and records, as `module:qualname`."""
+    """Return the name of a class in keys and records, as `module:qualname`."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 

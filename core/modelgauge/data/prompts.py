@@ -1,4 +1,4 @@
-"""What goes to a SUT: text prompts, chats, and texts whose continuations are scored, with the options of sampling."""
+"""Prompts for a SUT: texts, chats, and texts with continuations to score, with sampling options."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -25,7 +25,7 @@ class ChatRole(StrEnum):
 
 
 class SUTOptions(Frozen):
-    """How a SUT is asked to answer; None means "not asked for", and leaves the choice to the SUT.
+    """Sampling options for a SUT. None means "not set", and leaves the choice to the SUT.
 
     Args:
         num_completions: how many completions to return.
@@ -55,7 +55,7 @@ class SUTOptions(Frozen):
     response_schema: JsonObject | None = None
 
     def overlaid(self, over: "SUTOptions") -> "SUTOptions":
-        """A copy in which the options that `over` sets replace these."""
+        """Return a copy in which the options set in `over` replace these."""
         asked = {name: value for name, value in over.__dict__.items() if value is not None}
         return self.replaced(**asked) if asked else self
 
@@ -64,7 +64,7 @@ _NO_OPTIONS = SUTOptions()
 
 
 def asks_nothing(options: SUTOptions) -> bool:
-    """Whether all choices are left to the SUT."""
+    """Return whether no option is set."""
     return options is _NO_OPTIONS or options == _NO_OPTIONS
 
 
@@ -97,7 +97,7 @@ class _Prompt(Frozen):
         raise NotImplementedError
 
     def with_options(self, over: SUTOptions) -> Self:
-        """The prompt with run-level options, which replace its own."""
+        """Return the prompt with run-level options, which override its own."""
         options = self.options.overlaid(over)
         return self if options is self.options else self.replaced(options=options)
 
@@ -262,7 +262,7 @@ def prompt_text(prompt: AnyPrompt) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The kind of prompt that a value or its JSON is, so that a mistake is reported for this kind only."""
+    """Return the kind of prompt of a value or its JSON, so that errors refer to this kind only."""
     kind = type(value)
     if kind is TextPrompt:  # the usual case first: this runs for every prompt of a test
         return "<text>"

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the record of the whole. The engine keeps the files; `item_records.py` has the items."""
+"""Record of a run. The engine writes the files; `item_records.py` has the items."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -62,7 +62,7 @@ RecordT = TypeVar("RecordT", TestItemRecord, TestItemExceptionRecord)
 
 
 class RunIdentity(Frozen):
-    """What a run measures: test, SUT, data and judges. Its manifest and its record share these; see `TestRecord`."""
+    """Identity of a run: test, SUT, data and judges. Shared by its manifest and its record; see `TestRecord`."""
 
     test_uid: str
     test_initialization: dict[str, Any]
@@ -178,7 +178,7 @@ class TestRecord(RunIdentity):
 
     @property
     def sut_name(self) -> str:
-        """What tables call the SUT: its label, else its uid."""
+        """The name of the SUT in tables: its label, or else its uid."""
         return self.sut_label or self.sut_uid
 
     @property
@@ -192,7 +192,7 @@ class TestRecord(RunIdentity):
         return self._folder
 
     def iter_items(self) -> Iterator[TestItemRecord | TestItemExceptionRecord]:
-        """The item and exception records one by one, in the order in which they were finished."""
+        """Yield the item and exception records one by one, in the order in which they finished."""
         return cast("Iterator[TestItemRecord | TestItemExceptionRecord]", iter(self._items()))
 
     @property
@@ -206,7 +206,8 @@ class TestRecord(RunIdentity):
         return self._in_order(TestItemExceptionRecord)
 
     def to_arrow(self, table: TableName = "items") -> "pa.Table":
-        """The run as a table of Arrow, in the order of the test; it needs `pip install "modelgauge-framework[frames]"`.
+        """Return the run as an Arrow table, in the order of the test. Requires `pip install
+        "modelgauge-framework[frames]"`.
 
         Args:
             table: runs, results, items, completions, annotations, measurements, repeat_measurements or spans; their
@@ -226,7 +227,7 @@ class TestRecord(RunIdentity):
         return arrow_table(record_table, rows)
 
     def to_pandas(self, table: TableName = "items") -> "pd.DataFrame":
-        """The run as a data frame of pandas; see `to_arrow`.
+        """Return the run as a pandas data frame; see `to_arrow`.
 
         Args:
             table: see `to_arrow`.
@@ -285,7 +286,7 @@ class TestRecord(RunIdentity):
         return self
 
     def get_result(self, cls: type[T]) -> T:
-        """The result as the class that `aggregate_measurements` returned.
+        """Return the result as an object of the class that `aggregate_measurements` returned.
 
         Raises:
             InvalidDataError: it does not fit.
@@ -294,7 +295,7 @@ class TestRecord(RunIdentity):
         return typed(plain, cls)
 
     def measurement_of(self, name: str) -> str:
-        """The measurement of a result: the result's name without the reduction at its end."""
+        """Return the measurement behind a result: the result's name without the reduction at its end."""
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
     def worst_to_best(self, name: str, result: Estimate) -> tuple[float, float] | None:
@@ -351,7 +352,7 @@ def record_from_json(data: Any, where: str) -> TestRecord:
 
 
 def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -> list[ItemRecord]:
-    """The items of a file that holds record and items together, in the order of the test."""
+    """Return the items of a file with record and items, in the order of the test."""
     items: list[ItemRecord] = []
     for field, cls in ITEM_FIELDS.items():
         held = data.get(field) or ()

@@ -1,4 +1,4 @@
-"""What comes back from a SUT, in the same form whatever the SUT."""
+"""Responses of a SUT, in the same form for every SUT."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -28,7 +28,7 @@ OwnJsonObject = Annotated[JsonObject, Own]
 
 
 def hashable(value: Any) -> Any:
-    """A JSON value in hashable form; equal values stay equal."""
+    """Convert a JSON value to a hashable form that preserves equality."""
     if isinstance(value, dict):
         try:
             return frozenset(value.items())  # quickly, where it holds no lists and no objects
@@ -86,7 +86,7 @@ TokenCount = Annotated[int, Field(ge=0, le=2**53)]  # so that sums of any number
 
 
 class Usage(Frozen):
-    """What a call cost, as far as the SUT says: tokens by its own tokenizer, and US dollars; nothing below 0."""
+    """Usage of a call, as reported by the SUT: tokens by its own tokenizer, and US dollars; never negative."""
 
     input_tokens: TokenCount | None = None
     output_tokens: TokenCount | None = None

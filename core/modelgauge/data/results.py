@@ -1,6 +1,6 @@
-"""What came out of a run: counts, and its result, which `stats` makes; and what its measurements must reach.
+"""Results of a run: counts, and the values computed by `stats`; and thresholds for measurements.
 
-A result has numbers, `Estimate`s, or one level of named groups of these.
+A result contains numbers, `Estimate`s, or one level of named groups of these.
 """
 
 import math
@@ -20,20 +20,20 @@ from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import a_thing
 
 GIVEN = "given_outputs"
-"""How records call the SUT whose answers were there before the run."""
+"""The uid of the SUT in records of answers that existed before the run."""
 
 PYTEST = "pytest"
-"""How records call the class of the test that a session of pytest is, and the test, where the user gave no name."""
+"""The class name of a pytest session's test in records, and its uid if the user gave no name."""
 
 Direction = Literal["higher", "lower"]
-"""Which values of a measurement are better."""
+"""The better values of a measurement."""
 
 RecordedRange = Annotated[tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)]
 """The lowest and highest possible value of a measurement, a list in JSON; None if there is no end."""
 
 
 def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, RecordedRange]:
-    """Ranges of measurements as a record keeps them: an end at infinity is None."""
+    """Convert ranges of measurements for a record, in which an infinite end is None."""
     return {
         name: (None if low == -math.inf else float(low), None if high == math.inf else float(high))
         for name, (low, high) in ranges.items()
@@ -41,7 +41,7 @@ def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, Reco
 
 
 def range_of(recorded: RecordedRange) -> tuple[float, float]:
-    """A range of a record with its ends: an end that is None is at infinity."""
+    """Return a recorded range with None replaced by infinity."""
     low, high = recorded
     return -math.inf if low is None else low, math.inf if high is None else high
 
@@ -52,7 +52,7 @@ _ALL_ESTIMATES_HAVE = frozenset(Estimate.positional_fields)  # the others came l
 
 
 def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
-    """What `aggregate_measurements` returned, as a record keeps it.
+    """Convert the return value of `aggregate_measurements` for a record.
 
     Args:
         raw: a mapping or model of numbers, Estimates, or one level of named groups of these.
@@ -85,7 +85,7 @@ def _with_reduction(value: Any, reduction: str) -> Any:
 
 
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A result, or a group of them, with a function applied to each number and Estimate."""
+    """Apply a function to each number and Estimate of a result or group."""
     if isinstance(value, Mapping):
         return {name: _mapped(part, function) for name, part in value.items()}
     return function(value)
@@ -119,7 +119,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
 
 
 def plain_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON data of a result."""
+    """Convert a result to JSON data."""
     made: dict[str, Any] = _mapped(
         result, lambda value: value.model_dump(mode="json") if isinstance(value, Estimate) else value
     )
@@ -127,7 +127,8 @@ def plain_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def listed(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
-    """The names of results with their values; those of a group below its name, indented, which has the value None.
+    """Yield the names of results with their values. A group's name has the value None, and its results follow,
+    indented.
 
     Args:
         result: of a run.
@@ -146,7 +147,7 @@ def listed(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, A
 
 
 class Results(dict[str, Any]):
-    """Results by name; the error for a missing result says why it is missing.
+    """Results by name. The error for a missing result explains why it is missing.
 
     Attributes:
         why: the run failed.
@@ -189,7 +190,7 @@ def results_table(rows: Iterable[tuple[str, Any]]) -> TableBlock:
 
 
 def revived_result(result: Mapping[str, Any]) -> Results:
-    """A result's JSON data with its Estimates as objects.
+    """Restore a result from JSON data, with its Estimates as objects.
 
     Raises:
         InvalidDataError: it holds something else than these, numbers and groups of them.
@@ -234,7 +235,8 @@ class Amounts(Frozen):
 
 
 class CallCounts(Amounts):
-    """Calls that returned a response: paid in this run, or cached (in the cache, or from the same call in flight).
+    """Numbers of calls that returned a response: paid in this run, or cached (from the cache, or an identical call
+    in flight).
 
     A response that the SUT refused counts too if the error has its usage (`CallError.usage`).
 
@@ -246,7 +248,7 @@ class CallCounts(Amounts):
 
 
 class CallsByKind(Amounts):
-    """Calls by who answered them.
+    """Numbers of calls by the object that answered them.
 
     Args:
         sut_calls: answers of the SUT.
@@ -262,7 +264,7 @@ class CallsByKind(Amounts):
 
 
 class Spent(Amounts):
-    """What all calls of a run took, those of its judges too, in all its sessions.
+    """Usage of all calls of a run, including judges, over all its sessions.
 
     Args:
         attempts: calls that were sent, further attempts included.
@@ -369,7 +371,7 @@ class ConcurrencyChange(Frozen):
 
 
 class Sample(Frozen):
-    """Which items of a test were chosen by `max_test_items`.
+    """Sample of a test's items drawn by `max_test_items`.
 
     Args:
         size: how many were wanted.
@@ -383,7 +385,7 @@ class Sample(Frozen):
 
 
 class Threshold(Frozen):
-    """What a measurement must reach for its item to pass.
+    """Threshold of a measurement for its item to pass.
 
     Args:
         value: the least that passes; where lower is better, the most. A value within 1e-9 of it passes.
@@ -394,5 +396,5 @@ class Threshold(Frozen):
     higher_is_better: bool = True
 
     def is_reached(self, value: float) -> bool:
-        """Whether a value reaches the threshold."""
+        """Return whether a value reaches the threshold."""
         return reaches(value, self.value, higher_is_better=self.higher_is_better)

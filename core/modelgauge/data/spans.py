@@ -1,6 +1,6 @@
-"""What an app did while it answered: a trace of spans, one for each observed call.
+"""Traces of an app: a span for each observed call.
 
-`modelgauge.evals` makes them.
+`modelgauge.evals` creates them.
 """
 
 from pydantic import Field, FiniteFloat
@@ -51,7 +51,7 @@ class Span(Frozen):
 
 
 class Trace(Frozen):
-    """One use of an app, with all that was observed while it ran.
+    """Trace of one use of an app, with all spans observed while it ran.
 
     Its outermost span is the call of the app if the use was a single call; else a span for the use, around all others:
     where a wrapper called the app twice, say, or answered by itself.

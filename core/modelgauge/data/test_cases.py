@@ -182,7 +182,7 @@ Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_
 
 
 class ConversationalTestCase(Conversation, Fixed, WithMetadata):
-    """One conversation of a user with an app.
+    """Test case of one conversation between a user and an app.
 
     Args:
         turns: at least one `Turn`; an `LLMTestCase` counts as two turns, its input and its actual output.
@@ -253,7 +253,7 @@ class Golden(Exchange, Editable, WithAdditionalMetadata):
         ) -> None: ...
 
     def to_test_case(self, actual_output: str | None = None, **fields: Any) -> LLMTestCase:
-        """The test case of one run of the app.
+        """Create the test case for one run of the app.
 
         Args:
             actual_output: what the app answered; without it, what the golden holds.
@@ -315,7 +315,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
     def to_test_case(
         self, turns: "Sequence[Turn | LLMTestCase] | None" = None, **fields: Any
     ) -> ConversationalTestCase:
-        """The test case of one run of the app.
+        """Create the test case for one run of the app.
 
         Args:
             turns: the whole conversation; without it, the turns of the golden.
@@ -333,7 +333,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
 def _fields_from_golden(
     golden: Golden | ConversationalGolden, case: type[Frozen], fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """The fields of a test case: those of a golden, overridden by the given fields."""
+    """Return the fields of a test case: those of a golden, overridden by the given fields."""
     if "additional_metadata" in fields:
         fields["metadata"] = fields.pop("additional_metadata")
     held = {name: getattr(golden, name) for name in case.model_fields}

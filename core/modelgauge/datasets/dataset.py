@@ -90,7 +90,7 @@ class EvaluationDataset(Versioned):
 
     @property
     def is_multi_turn(self) -> bool:
-        """Whether it holds conversations; False if it holds nothing."""
+        """Whether it contains conversations; False if it is empty."""
         first = next(iter([*self._goldens[:1], *self._test_cases[:1]]), None)
         return isinstance(first, ConversationalGolden | ConversationalTestCase)
 
@@ -184,7 +184,7 @@ class EvaluationDataset(Versioned):
     def from_file(
         cls, file_path: FilePath, *, name: str | None = None, **columns: Any
     ) -> "EvaluationDataset":
-        """The goldens of a file, whose name ends in .csv, .json or .jsonl; test cases that were saved with them too.
+        """Read goldens from a .csv, .json or .jsonl file, and test cases that were saved with them.
 
         Args:
             file_path: the file.
@@ -361,7 +361,7 @@ class EvaluationDataset(Versioned):
 
 
 def reference_to(dataset: EvaluationDataset) -> DatasetReference:
-    """What a record says of a data set."""
+    """Return the reference to a data set in a record."""
     name, digest = dataset.name or "dataset", dataset.content_hash
     alias, version = dataset.pulled or (None, None)
     number = version.number if version and (alias, version.content_hash) == (name, digest) else None
@@ -369,7 +369,7 @@ def reference_to(dataset: EvaluationDataset) -> DatasetReference:
 
 
 def _levels_to_caller() -> int:
-    """The number of frames of modelgauge, so that a warning names the caller's line."""
+    """Return the number of stack frames inside modelgauge, so that a warning points to the caller's line."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("modelgauge."):
         frame, level = frame.f_back, level + 1

@@ -28,7 +28,7 @@ FILE_TYPES: tuple[str, ...] = get_args(FileType)
 
 
 def file_type_of(path: FilePath) -> str:
-    """The type of a file by the ending of its name: csv, json or jsonl.
+    """Return the type of a file by its extension: csv, json or jsonl.
 
     Raises:
         InputFileError: the file has another type.
@@ -66,7 +66,7 @@ def read_source(source: Any, kind: str, given: Mapping[str, Any]) -> tuple[Table
 
 
 class FileForm(NamedTuple):
-    """How a file is written, where it differs from the files that `save_as` writes.
+    """Format of a file that differs from the files that `save_as` writes.
 
     Args:
         columns: what it calls the fields, by field.
@@ -83,7 +83,7 @@ class FileForm(NamedTuple):
         return read_source(file, file_type_of(file), self.arguments(file))
 
     def arguments(self, file: FilePath) -> dict[str, Any]:
-        """The arguments of `EvaluationDataset.from_file` for this form; cells are only separated in CSV files.
+        """Return the arguments of `EvaluationDataset.from_file` for this format. Only CSV files have a delimiter.
 
         Args:
             file: to be read.
@@ -110,12 +110,12 @@ _HOW_TO_WRITE = {
 
 
 def without_goldens(path: FilePath) -> InputFileError:
-    """The error of a file that can be read, and holds no golden."""
+    """Return the error for a readable file without goldens."""
     return InputFileError(f"{path} holds no goldens.", fix=_HOW_TO_WRITE[file_type_of(path)])
 
 
 def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
-    """The files in a folder that may be data sets by their names, and why folders in it cannot be read.
+    """Find the files in a folder that may be data sets by name, and report unreadable folders.
 
     Leaves out hidden files, and folders without goldens: data folders of runs, virtual environments, `node_modules`.
     The folder itself may be any of these.
@@ -152,7 +152,7 @@ def _is_one_by_name(path: Path) -> bool:
 
 
 def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> Path:
-    """The path at which a data set is saved.
+    """Return the path at which to save a data set.
 
     Args:
         file_type: csv, json or jsonl.
@@ -190,7 +190,7 @@ def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], *, raw:
 
 
 def file_text(kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False) -> str:
-    """The text of a data set file of a type.
+    """Return the text of a data set file of this type.
 
     Args:
         kind: csv, json or jsonl.

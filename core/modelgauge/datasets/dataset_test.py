@@ -87,7 +87,7 @@ class DatasetTest(JudgedTest):
 
     @property
     def initialization(self) -> Initialization:
-        """How it was made; goldens that were given as a list are named like those of a data set, not listed."""
+        """The initialization, with goldens from a list named like those of a data set instead of listed."""
         made = super().initialization
         if not isinstance(made.arguments.get("dataset"), list):
             return made
@@ -95,11 +95,11 @@ class DatasetTest(JudgedTest):
         return made.replaced(arguments={**made.arguments, "dataset": dataset}, opaque=("dataset",))
 
     def measurement_names(self) -> list[str]:
-        """The names of all measurements that its items can have."""
+        """Return the names of all measurements that its items can have."""
         return [*self.metrics, *(f"{name}.{PASSED}" for name in self.thresholds), PASSED]
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
-        """One item for each golden, with the golden as context."""
+        """Yield one item for each golden, with the golden as its context."""
         del dependencies
         return ItemsOfNumber(len(self.members), self._items)
 
@@ -111,7 +111,7 @@ class DatasetTest(JudgedTest):
 
 
 def _dataset_of(given: object) -> EvaluationDataset:
-    """A data set, or a list of members as a data set."""
+    """Return a data set; a list of members is converted."""
     if isinstance(given, EvaluationDataset):
         return given
     if isinstance(given, Member):
@@ -152,7 +152,7 @@ def _origin(member: Member) -> Origin:
 
 
 def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
-    """The test case of a member, as far as it is known before a SUT has answered."""
+    """Return the test case of a member as far as it is known before a SUT has answered."""
     if isinstance(member, Golden):
         return member.to_test_case()
     if isinstance(member, ConversationalGolden):
@@ -200,7 +200,7 @@ _LONGEST_TITLE = 60
 
 
 def prompt_of(member: Member) -> AnyPrompt:
-    """What a SUT is asked: the input, or the conversation up to the answer that is missing.
+    """Return the prompt for a SUT: the input, or the conversation up to the missing answer.
 
     Raises:
         InvalidDataError: the conversation has no turns.

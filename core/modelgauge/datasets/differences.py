@@ -1,4 +1,4 @@
-"""How data sets differ: from each other, whatever their order, and from the cases of them that a run judged."""
+"""Differences between data sets, in any order of members, and between a data set and the cases of a run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -100,7 +100,9 @@ def joined(old: Sequence[Row], new: Sequence[Row]) -> tuple[Pairs, Pairs, list[R
 def _matched_by(
     old: Sequence[Row], new: Sequence[Row], key: Callable[[Row], Hashable]
 ) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
-    """The pairs that share a key, in the order of the new members, and what remains of both; None is not a key."""
+    """Pair members with the same key, in the order of the new members; return the pairs and the rest. None is not a
+    key.
+    """
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for place in range(len(old) - 1, -1, -1):  # so that pop gives the first
         waiting[key(old[place])].append(place)
@@ -137,7 +139,7 @@ class DatasetLink(NamedTuple):
 
 
 def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> DatasetLink:
-    """What a record says of a data set some of whose members, or cases made of them, are judged.
+    """Return the reference to a data set for a record of judged members, or of cases made from them.
 
     The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and the cases
     can be of some goldens only, or of none. Notes say so; inputs and references are compared.
@@ -177,7 +179,7 @@ def _beginning(golden: Member) -> str:
 
 
 def _beginnings(member: Member) -> Iterable[str]:
-    """What goldens a member can be of: a conversation can have begun with any number of its turns."""
+    """Yield the goldens from which a member can come: a conversation may have started with any number of its turns."""
     if not isinstance(member, ConversationalTestCase):
         return (_beginning(member),)
     return (_identity(member, number) for number in range(len(member.turns), -1, -1))
@@ -190,7 +192,7 @@ class SavedGoldens:
         self._read: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
     def versions_of(self, case: Member) -> list[DatasetReference]:
-        """The versions, each with a number; none where the case asks something of its own.
+        """Return the versions that contain the case, each with a number; empty if the case has its own input.
 
         Args:
             case: a test case, or a golden.
@@ -217,7 +219,7 @@ class _Known(NamedTuple):
 
 
 def _question(golden: Member) -> str:
-    """The question of a golden, without its references."""
+    """Return the question of a golden, without its references."""
     return golden.input if isinstance(golden, Golden | LLMTestCase) else _beginning(golden)
 
 

@@ -80,7 +80,7 @@ ALIASES = {"metadata": "additional_metadata"}
 
 
 def names_of(field: str) -> list[str]:
-    """The names under which a column is found for a field without being named, its own first."""
+    """Return the column names recognized for a field, its own name first."""
     own = ALIASES.get(field, field)
     return [own, *(alias for alias, name in ALIASES.items() if name == own)]
 
@@ -93,7 +93,7 @@ class UnfitError(ValueError):
 
 
 def is_joined(field: str, value: Any, delimiter: str) -> bool:
-    """Whether a value is a list as one text: some tools write JSON so. Ours are lists, whatever they hold."""
+    """Return whether a value is a list written as one text; some tools write JSON like that."""
     return bool(FIELDS[field].delimiter and delimiter) and isinstance(value, str) and delimiter in value
 
 
@@ -105,7 +105,7 @@ def is_split(field: str, text: str, delimiter: str) -> bool:
 
 
 def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
-    """What a value says; None if it is a blank cell.
+    """Convert a value for a field; None if it is a blank cell.
 
     A text means a list with that text, and an empty text an empty list. The name of a tool means the tool, and JSON
     means its value.
@@ -172,7 +172,7 @@ def _number(text: str) -> float:
 
 
 def is_list_meant(cell: str) -> bool:
-    """Whether a cell of texts is written as a JSON list, well or not, and not as a text that begins with [.
+    """Return whether a cell is written as a JSON list, well-formed or not, and not as a text that begins with [.
 
     It is one where its first item is in quotes or braces (`["a`, `['a`, `[{`), or where the first bracket closes
     at its very end (`[]`, `[1]`, `[a, b]`). So `[1] Smith et al.`, `[[Paris]] is a city`, `[title](link)` and
@@ -256,12 +256,12 @@ def _no_argument(name: str) -> InvalidOptionError:
 
 
 def as_arguments(columns: Mapping[str, str]) -> dict[str, str]:
-    """Columns by field, as the methods that read take them: FIELD_col_name."""
+    """Convert columns by field to the keyword arguments of reading methods: FIELD_col_name."""
     return {f"{field}_col_name": column for field, column in columns.items()}
 
 
 def is_conversation(table: Table, columns: Mapping[str, str]) -> bool:
-    """Whether the rows are conversations: they have a scenario or turns, and no input."""
+    """Return whether the rows are conversations: they have a scenario or turns, and no input."""
     conversational = {"scenario", "turns"}
     if "input" in columns:
         return False
@@ -277,7 +277,7 @@ def claimed(
     what: str,
     optional: Collection[str] = (),
 ) -> dict[str, str]:
-    """The column of each field that has a column.
+    """Map each field to its column.
 
     Args:
         table: with its columns.
@@ -324,7 +324,7 @@ def claimed(
 
 
 def _arguments(kind: str) -> Iterator[str]:
-    """The names of columns, and what separates the parts of their cells, that readers of a kind of source take."""
+    """Return the arguments for column names and delimiters that readers of this kind of source take."""
     for field in FIELDS:
         if field != "input":
             yield f"{field}_{'key' if kind == 'json' else 'col'}_name"

@@ -21,7 +21,7 @@ from modelgauge.plugins.discovery import Plugins
 
 
 def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) -> list[Metric]:
-    """Metrics by their uids, each once.
+    """Create metrics from their uids, without duplicates.
 
     Raises:
         UnknownNameError: no metric has that name.
@@ -32,7 +32,7 @@ def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) ->
 def file_tests(
     files: Sequence[Path], metrics: Sequence[Metric], *, form: FileForm, taken: Collection[str]
 ) -> dict[Path, DatasetTest]:
-    """A test for each file, named by the file's stem; where names meet, by its path.
+    """Create a test for each file, named after the file's stem, or after its path if stems collide.
 
     Args:
         files: goldens as CSV, JSON or JSONL.
@@ -54,7 +54,7 @@ def file_tests(
 
 
 def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
-    """The goldens of a file.
+    """Read the goldens of a file.
 
     Raises:
         InputFileError: it cannot be read, or holds none.
@@ -114,7 +114,7 @@ def inherited(
 
 
 def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:
-    """What a manifest keeps of such tests.
+    """Return the facts about such tests for a manifest.
 
     Args:
         files: by the uids of the tests.
@@ -149,14 +149,14 @@ class NamedGoldens:
         self.uid = uid or self._dataset.name or file.name
 
     def inputs(self) -> dict[str, Any]:
-        """What the manifest of a run of the test keeps."""
+        """Return the facts about the test for the manifest of a run."""
         return inputs_of({self.uid: self.file}, self.metrics, self.form)
 
     @property
     def reference(self) -> DatasetReference:
-        """What a record says of the data set."""
+        """The reference to the data set for a record."""
         return reference_to(self._dataset)
 
     def test(self, plugins: Plugins, secrets: SecretStore) -> DatasetTest:
-        """The test, with metrics of these plugins."""
+        """Create the test with metrics of these plugins."""
         return DatasetTest(self.uid, self._dataset, made_metrics(self.metrics, plugins, secrets))

@@ -48,11 +48,11 @@ class JudgedTest(PromptResponseTest):
         }
 
     def get_annotators(self) -> Mapping[str, Metric]:
-        """The metrics, by name."""
+        """Return the metrics by name."""
         return self.metrics
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """The scores, and whether they are good enough."""
+        """Return the scores, and whether they pass."""
         measured = self.measure_in_part(item)
         if not measured:
             raise self._nothing_judged(item)
@@ -89,27 +89,27 @@ class JudgedTest(PromptResponseTest):
         return measured
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
-        """The error of an item without a score."""
+        """Return the error for an item without a score."""
         return InvalidDataError(
             f"Nothing judged '{item.test_item.id}'.", fix="Let choose_annotators choose at least one metric."
         )
 
     def _name_of_part(self, component: str, metric: Metric, taken: Collection[str] = ()) -> str:
-        """The name of the measurement of a component, which no measurement of the whole has."""
+        """Return the name of a component's measurement, distinct from those of the whole."""
         return _free_name(f"{component}.{metric.name}", {*self._of_whole(), *taken})
 
     def _of_whole(self) -> Collection[str]:
-        """The names of the metrics that judge an item as a whole."""
+        """Return the names of the metrics that judge an item as a whole."""
         return self.metrics
 
     def component(self, prompt: PromptWithContext) -> str | None:
-        """The name of the part of the app that a prompt belongs to; None for the app as a whole."""
+        """Return the name of the component that a prompt belongs to; None for the app as a whole."""
         del prompt
         return None
 
 
 def _scores(interaction: Interaction) -> defaultdict[str, list[Score]]:
-    """The scores by metric, one for each completion."""
+    """Return the scores by metric, one for each completion."""
     found: defaultdict[str, list[Score]] = defaultdict(list)
     for completion in interaction.response.completions:
         for key in completion.annotations:
@@ -118,7 +118,7 @@ def _scores(interaction: Interaction) -> defaultdict[str, list[Score]]:
 
 
 def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, Metric]:
-    """Metrics by their names; metrics of one name get their arguments added to it, else a number.
+    """Name metrics uniquely: those with the same name get their differing arguments added, or else a number.
 
     Args:
         metrics: of cases as a whole.
@@ -178,7 +178,7 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _names_apart(metrics: Sequence[Metric]) -> list[str]:
-    """A name for each metric: its own; where several share it, with the arguments in which they differ.
+    """Return a name for each metric: its own, or with the arguments that differ if several share it.
 
     Metrics that differ in nothing keep one name.
 
@@ -203,7 +203,7 @@ def _distinct_name(metric: Metric, group: Sequence[Metric]) -> str:
 
 
 def _argument(value: Any) -> str:
-    """An argument as people read it, without the tags of initializations."""
+    """Format an argument for people, without the tags of initializations."""
     text = repr(_without_tag(value))
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[: _LONGEST_ARGUMENT - 1]}…"
 

@@ -19,7 +19,7 @@ from modelgauge.wording.phrases import counted
 
 
 def holds_test_cases(table: Table) -> bool:
-    """Whether some of the rows are marked as test cases: goldens and test cases were saved together."""
+    """Return whether some rows are marked as test cases, because goldens and test cases were saved together."""
     return any(row.values.get(MARK) == TEST_CASE for row in table.rows)
 
 
@@ -40,7 +40,7 @@ def read_members(table: Table, chosen: NamedColumns) -> Iterator[Reading]:
 
 
 def _of_kind(table: Table, *, test_cases: bool) -> Table:
-    """A table with the rows of one kind, where goldens and test cases are mixed; any other table unchanged."""
+    """Return the rows of one kind if goldens and test cases are mixed; any other table is returned unchanged."""
     if not holds_test_cases(table):
         return table
     rows = tuple(
@@ -129,7 +129,7 @@ _ASKING = ("question", "query", "prompt", "instruction")
 
 
 def _name_it(table: Table, field: str) -> str:
-    """How to say which column holds a field: none that holds another."""
+    """Return advice on naming the column of a field, if no column has been recognized."""
     free = [str(column) for column in table.columns if column not in (*FIELDS, *ALIASES)]
     if table.columns and not free:
         return f"Add a column {field!r}."
@@ -141,7 +141,7 @@ def _name_it(table: Table, field: str) -> str:
 
 
 def members_of(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any], list[Any]]:
-    """The goldens and the test cases of `rows_of`.
+    """Read goldens and test cases from the rows of `rows_of`.
 
     Args:
         rows: that say them.

@@ -69,7 +69,7 @@ class Reading:
         self._skipped: dict[str, None] = {}
 
     def error(self) -> InputFileError:
-        """One error for all that is wrong: the first in full, and how much more there is."""
+        """Return one error for all problems: the first in full, and the number of others."""
         first, others, rows = self.problems[0], len(self.problems) - 1, self.unread - 1
         if not others:
             return first
@@ -82,7 +82,7 @@ class Reading:
         return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
 
     def found_doubts(self) -> Iterator[str]:
-        """What may be wrong with the rows that could be read."""
+        """Yield possible problems in the rows that could be read."""
         for column, delimiter in self._split.items():
             yield (
                 f"the texts in {column!r} are read as lists, split at {delimiter!r}; write a single text as a list "
@@ -204,7 +204,7 @@ class Reading:
             data[CUSTOM] = others | custom
 
     def _refusals_of(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
-        """What pydantic refuses, by field."""
+        """Yield pydantic's errors, by field."""
         of_fields: dict[str, list[ErrorDetails]] = {}
         for line in lines:
             if not (line["type"] == "missing" and len(line["loc"]) == 1):  # which is reported already
@@ -236,7 +236,7 @@ _Refusal: TypeAlias = tuple[str | None, str, str]
 
 
 def _is_unknown_part(line: ErrorDetails) -> bool:
-    """Whether a turn or tool holds what is not a field of it: a newer version may have written it, or another tool."""
+    """Return whether a turn or tool has an unknown field, from a newer version or another tool."""
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
@@ -255,7 +255,7 @@ def row_of(member: Member) -> dict[str, Any]:
 
 
 def rows_of(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dict[str, Any]]:
-    """The rows of goldens, and behind them those of test cases, which are marked.
+    """Return the rows of goldens, followed by those of test cases, which are marked.
 
     Raises:
         InvalidDataError: a golden was edited in place and is not valid any more.
@@ -264,7 +264,7 @@ def rows_of(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dic
 
 
 def checked_row(member: Member) -> dict[str, Any]:
-    """The row of a member that may have been edited.
+    """Return the row of a member, revalidated because the member may have been edited.
 
     Raises:
         InvalidDataError: it was edited in place and is not valid any more.

@@ -29,11 +29,11 @@ _REFUSED = {
 
 
 class WorkbenchToken(OptionalSecret):
-    """What a served workbench asks its visitors for."""
+    """Token that a workbench requires from visitors."""
 
     @classmethod
     def description(cls) -> SecretDescription:
-        """Where the token of a workbench is looked up."""
+        """Describe where the token of a workbench is looked up."""
         return SecretDescription(
             "workbench", "token", "`modelgauge serve` shows it.", env=("MODELGAUGE_WORKBENCH_TOKEN",)
         )
@@ -67,7 +67,7 @@ class ServedVersions:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty if there is no data set of this alias."""
+        """Return all versions, oldest first; empty if there is no data set with this alias."""
         return [Version.load(version) for version in self._ask(alias, "versions.json")["versions"]]
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
@@ -93,7 +93,7 @@ class ServedVersions:
         return Version.load(self._ask(alias, "versions.json", {**facts, "rows": rows})["version"])
 
     def _ask(self, alias: str, what: str, sent: Any = None) -> Any:
-        """What the workbench answers.
+        """Send a request to the workbench, and return its answer.
 
         Raises:
             DatasetConflictError, UsageError: it refuses.
@@ -152,7 +152,7 @@ class _OnClassToo(Generic[P, R]):
 
 
 class Versioned:
-    """What data sets do with their versions.
+    """Version control methods of data sets.
 
     Attributes:
         pulled: the alias and the version that it was pulled from, or pushed to, last.
@@ -241,7 +241,7 @@ DatasetStore: TypeAlias = VersionsFolder | ServedVersions
 
 
 def store_of(data_dir: FilePath | None = None) -> DatasetStore:
-    """The store that keeps versions of data sets.
+    """Open the store for versions of data sets.
 
     Args:
         data_dir: a folder of data; None for what the settings say: a served workbench, else their folder.

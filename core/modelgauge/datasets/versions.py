@@ -60,7 +60,7 @@ class Version(Frozen):
 
 
 def check_alias(alias: object) -> str:
-    """The name of a data set as it is stored.
+    """Validate the name of a data set.
 
     Raises:
         InvalidOptionError: it is not a valid alias.
@@ -77,7 +77,7 @@ def check_alias(alias: object) -> str:
 def no_version(
     alias: str, number: int | None, there: Sequence[Version], known: Sequence[str]
 ) -> UnknownNameError:
-    """The error of a version, or a data set, that is not there.
+    """Return the error for a version or data set that does not exist.
 
     Args:
         alias: of the data set.
@@ -103,13 +103,13 @@ class VersionsFolder:
         self._folder = data_dir / DATASETS
 
     def aliases(self) -> list[str]:
-        """The data sets that have a version, by name."""
+        """Return the names of data sets that have a version."""
         lists = self._folder.glob(f"*/{VERSIONS}")
         folders = [path.parent for path in lists if not path.parent.is_symlink()]
         return sorted(folder.name for folder in folders if _ALIAS.fullmatch(folder.name))
 
     def versions(self, alias: str) -> list[Version]:
-        """All versions, oldest first; empty if there is no data set of this alias.
+        """Return all versions, oldest first; empty if there is no data set with this alias.
 
         Raises:
             RecordError: the list of versions is damaged, or the folder is a link.
@@ -136,11 +136,11 @@ class VersionsFolder:
         return found[-1]
 
     def path(self, alias: str, number: int) -> Path:
-        """The file of a version's rows."""
+        """Return the file with a version's rows."""
         return self._of(alias) / f"v{number:04}.jsonl"
 
     def _of(self, alias: str) -> Path:
-        """The folder of a data set; a link could lead anywhere, and is neither read nor written."""
+        """Return the folder of a data set. A link could lead anywhere, so it is neither read nor written."""
         folder = self._folder / check_alias(alias)
         if folder.is_symlink():
             raise RecordError(
@@ -219,7 +219,7 @@ def _conflict(alias: str, parent: int | None, latest: Version | None) -> Dataset
 
 
 def version_of_file(path: Path) -> tuple[str, int] | None:
-    """The alias and the number of the version whose rows a file has; None for any other file."""
+    """Return the alias and number of the version whose rows a file contains; None for any other file."""
     found = _FILE.fullmatch(path.name)
     if found is None or not (path.parent / VERSIONS).is_file():
         return None

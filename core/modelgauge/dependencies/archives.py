@@ -58,7 +58,7 @@ _DAMAGE = (
 
 
 def is_tar(first_block: bytes) -> bool:
-    """Whether a file that begins with these 512 bytes is a tar archive with a member in it."""
+    """Return whether a file that begins with these 512 bytes is a tar archive with at least one member."""
     try:
         tarfile.TarInfo.frombuf(first_block, "utf-8", "surrogateescape")
     except tarfile.HeaderError:
@@ -67,7 +67,7 @@ def is_tar(first_block: bytes) -> bool:
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file that begins with these bytes is a zip archive (an empty one included)."""
+    """Return whether a file that begins with these bytes is a zip archive, even an empty one."""
     return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
@@ -128,7 +128,7 @@ class _TarSource:
         self._metadata = b""  # is read and checked whole, before the parser takes it in one piece or several
 
     def members(self) -> Iterator[tarfile.TarInfo]:
-        """The archive's members; the content of each is to be taken by `pieces` before the next is asked for."""
+        """Yield the archive's members. Read the content of each with `pieces` before asking for the next."""
         reason = _BAD_HEADER
         try:
             archive = tarfile.TarFile(fileobj=self, encoding="utf-8")  # type: ignore[arg-type]  # it asks for more than it uses
@@ -152,7 +152,7 @@ class _TarSource:
         raise self._refusal(_BAD_HEADER)
 
     def read(self, size: int) -> bytes:
-        """The next header, or the metadata that the last header announced."""
+        """Return the next header, or the metadata announced by the previous header."""
         if self._metadata or not size:
             taken, self._metadata = self._metadata[:size], self._metadata[size:]
             return taken
@@ -210,11 +210,11 @@ class _TarSource:
             start = end
 
     def exactly(self, size: int) -> bytes:
-        """The next `size` bytes at once, for sizes that are bounded."""
+        """Return the next `size` bytes at once, for bounded sizes."""
         return b"".join(self.pieces(size))
 
     def pieces(self, size: int, member: str | None = None) -> Iterator[bytes]:
-        """The next `size` bytes, in pieces."""
+        """Yield the next `size` bytes, in pieces."""
         while size > 0:
             piece = self._read(min(size, CHUNK))
             if not piece:

@@ -36,7 +36,7 @@ _STAGING_LIFETIME_SECONDS = 24 * 3600
 
 
 class Manifest(Frozen):
-    """What one version's folder holds.
+    """Contents of one version's folder.
 
     Args:
         schema_version: of this form.
@@ -79,13 +79,13 @@ class StoredVersion:
 
     @property
     def path(self) -> Path:
-        """What a test is given: the file, or the folder of the unpacked tree."""
+        """The path that a test gets: the file, or the folder of the unpacked tree."""
         return self.folder / DATA / (self.manifest.name or "")
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyVersions:
-    """Where the versions of one dependency of one test lie."""
+    """Stored versions of one dependency of one test."""
 
     directory: Path
     owner: str
@@ -97,20 +97,20 @@ class DependencyVersions:
         return self.directory / folder_name(self.owner) / folder_name(self.key)
 
     def version(self, version: str, steps: UnpackSteps) -> StoredVersion | None:
-        """The stored version after these steps; None when it is not there whole."""
+        """Return the stored version after these steps; None if it is not complete."""
         stored = read_version(self._version_folder(version, steps))
         is_it = stored is not None and stored.manifest.version == version and self._owns(stored, steps)
         return stored if is_it else None
 
     def newest(self, source: str, steps: UnpackSteps) -> StoredVersion | None:
-        """The version from this source, after these steps, that was stored last."""
+        """Return the version from this source, after these steps, that was stored last."""
         own = [stored for stored in read_versions(self.folder) if self._owns(stored, steps)]
         found = [stored for stored in own if source in stored.manifest.sources]
         return max(found, key=lambda stored: (stored.folder / _MANIFEST).stat().st_mtime_ns, default=None)
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """A new folder beside the versions, removed at the end whatever happens."""
+        """Yield a new folder beside the versions, removed at the end in any case."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._remove_stale_staging()
         staging = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=self.folder))
@@ -165,7 +165,7 @@ class DependencyVersions:
 
 
 def read_versions(folder: Path) -> list[StoredVersion]:
-    """The whole versions among a folder's children, by name."""
+    """Return the complete versions among a folder's children, by name."""
     if not folder.is_dir():
         return []
     children = sorted(child for child in folder.iterdir() if not child.name.startswith(_STAGING_PREFIX))
@@ -173,7 +173,7 @@ def read_versions(folder: Path) -> list[StoredVersion]:
 
 
 def read_version(folder: Path) -> StoredVersion | None:
-    """A version's folder with a sound manifest and its data; None for anything else."""
+    """Return a version if its folder has a valid manifest and data; None for anything else."""
     try:
         manifest = Manifest.model_validate_json((folder / _MANIFEST).read_bytes(), strict=True)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -213,7 +213,7 @@ def content_digest(path: Path) -> str:
 
 
 def content_size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the number of bytes in a file, or in all files of a folder."""
     return sum(file.stat().st_size for file in (_files(path) if path.is_dir() else [path]))
 
 

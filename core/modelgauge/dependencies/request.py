@@ -81,16 +81,16 @@ class Request:
 
     @property
     def file_name(self) -> str:
-        """What the raw file is called: as declared, made safe, since an author's class may say anything."""
+        """The name of the raw file: as declared, but made safe, because an author's class may return anything."""
         return file_name(self.data.file_name)
 
     @property
     def drop(self) -> Path:
-        """Where a user may put the raw file by hand."""
+        """The path at which a user may place the raw file by hand."""
         return self.place.folder / self.file_name
 
     def find(self) -> StoredVersion | None:
-        """The stored version that answers this request; its content is not verified yet."""
+        """Return the stored version for this request. Its content is not verified yet."""
         steps = self.data.steps()
         wanted = self.data.sha256 or self.pin
         if not wanted:
@@ -137,7 +137,7 @@ class Request:
         return ResolvedDependency(self.place.key, stored.path, stored.manifest.version)
 
     def absence(self) -> DependencyMissingError | None:
-        """The error of data that is not on this machine; None when it is."""
+        """Return the error for data that is missing on this machine; None if it is present."""
         try:
             local = self.data.local_path()
         except DependencyMissingError as error:
@@ -151,7 +151,7 @@ class Request:
         return DependencyMissingError(f"{self.label} is not on this machine{expected}.", fix=self.hand_over())
 
     def local_absence(self, local: Path) -> DependencyMissingError:
-        """The error of a file that is read in place and is not there."""
+        """Return the error for a missing file that would be read in place."""
         override = shlex.quote(f"{self.place.key}=FILE")
         return DependencyMissingError(
             f"{self.label} is not there: {local}.",
@@ -159,7 +159,7 @@ class Request:
         )
 
     def hand_over(self) -> str:
-        """How to supply the raw file by hand."""
+        """Explain how to supply the raw file by hand."""
         test, key = shlex.quote(self.place.owner), shlex.quote(self.place.key)
         return (
             f"Get it from {self.data.source} and put it at {self.drop}, "

@@ -76,8 +76,7 @@ def fold(name: str) -> str:
 
 
 def folder_name(uid: str) -> str:
-    """A folder name for a uid or a dependency key: readable, safe on every system, different for different
-    uids.
+    """Return a folder name for a uid or a dependency key: readable, safe on every system, and unique.
 
     Short lower-case names stand for themselves; any other becomes a readable stem, `~` and a hash of the
     exact name. No plain name contains `~`, and case never tells two apart, so they cannot collide on Windows
@@ -91,13 +90,13 @@ def folder_name(uid: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """The nearest safe file name, for the last part of a URL or a path; `data` when nothing of it is safe."""
+    """Return the closest safe file name to the last part of a URL or a path; `data` if nothing of it is safe."""
     kept = re.sub(r"[^\w.+=@-]+", "_", name).strip(".")[-100:].lstrip(".")
     return kept if kept and unsafe_part(kept) is None else "data"
 
 
 def is_sha256(text: str) -> bool:
-    """Whether it is written as a version is: 64 hexadecimal digits in lower case."""
+    """Return whether a text has the form of a version: 64 hexadecimal digits in lower case."""
     return _SHA256.fullmatch(text) is not None
 
 
@@ -109,7 +108,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class DownloadLimits:
-    """How long a download may take to fail.
+    """Time limits for a download.
 
     Args:
         timeout: seconds to connect, seconds until all headers are there, and seconds without a single byte.
@@ -199,7 +198,7 @@ class Guard:
     def refusal(
         self, reason: str, *, member: str | None = None, fix: str = _FETCH_AGAIN
     ) -> UnsafeArchiveError:
-        """The error to raise; `reason` continues "the archive …" or "its member NAME …"."""
+        """Return the error to raise; `reason` continues "the archive …" or "its member NAME …"."""
         subject = "the archive"
         if member is not None:
             shown = member if len(member) <= 120 else f"{member[:100]}…({len(member):,} characters)"
@@ -207,13 +206,13 @@ class Guard:
         return UnsafeArchiveError(f"{self.archive}: {subject} {reason}.", fix=fix)
 
     def count_member(self, member: str) -> None:
-        """One more file or folder was met."""
+        """Count one more file or folder."""
         self._members += 1
         if self._members > self.limits.max_members:
             raise self.over_limit("max_members", f"is number {self._members:,}", member=member)
 
     def check_member_bytes(self, size: int, member: str) -> None:
-        """A member is, or claims to be, this large."""
+        """Check the size of a member, real or declared."""
         if size > self.limits.max_member_bytes:
             raise self.over_limit(
                 "max_member_bytes", f"is larger than {self.limits.max_member_bytes:,} bytes", member=member
@@ -231,7 +230,7 @@ class Guard:
             raise self.over_limit("max_ratio", reason)
 
     def over_limit(self, limit: str, reason: str, *, member: str | None = None) -> UnsafeArchiveError:
-        """The error to raise where `limit`, a field of `UnpackLimits`, is exceeded."""
+        """Return the error to raise if `limit`, a field of `UnpackLimits`, is exceeded."""
         allowed = getattr(self.limits, limit)
         fix = (
             f"If the archive is to be trusted, declare it with limits=UnpackLimits({limit}=…), now {allowed}."

@@ -97,11 +97,11 @@ class ExternalData(ABC):
 
     @property
     def file_name(self) -> str:
-        """What the raw file is called in the store; the name of a compressed file ends in `.gz` or `.zst`."""
+        """The name of the raw file in the store; compressed files end in `.gz` or `.zst`."""
         return "data"
 
     def local_path(self) -> Path | None:
-        """The path of raw data that is on this machine already: it is read there, never copied. None if it is
+        """Return the path of raw data that is on this machine already, to be read in place; None if it must be
         fetched.
         """
         return None

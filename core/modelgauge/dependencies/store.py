@@ -135,7 +135,7 @@ class DependencyStore:
         }
 
     def missing(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> list[str]:
-        """The data that is not on this machine: for each, where to get it and where to put it."""
+        """List the data missing on this machine: for each, where to get it and where to put it."""
         problems: list[object] = []
         for key, data in declared.items():
             request = self._request(owner_uid, key, data)
@@ -173,7 +173,7 @@ class DependencyStore:
             return request.verify(take_copy(request, Path(file)))
 
     def stored(self) -> list[StoredVersion]:
-        """All whole versions in the store, by owner, key and version; their content is not verified."""
+        """List all complete versions in the store, by owner, key and version. Their content is not verified."""
         keys = [key for owner in _subfolders(self.directory) for key in _subfolders(owner)]
         found = [version for key in keys for version in read_versions(key)]
         return sorted(found, key=attrgetter("manifest.owner", "manifest.key", "manifest.version", "path"))

@@ -24,7 +24,7 @@ _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "z
 
 @dataclass(frozen=True, slots=True)
 class UnpackSteps:
-    """What is done to a raw file: nothing, `decompress`, `unpack`, or both in this order."""
+    """Steps applied to a raw file: none, `decompress`, `unpack`, or both in this order."""
 
     decompress: Compression | None = None
     unpack: Archive | None = None
@@ -54,7 +54,7 @@ def steps_for(path: Path, declared: UnpackSteps) -> UnpackSteps:
 
 
 def unpacked_name(name: str, steps: UnpackSteps) -> str:
-    """The name of a decompressed file: without its `.gz` or `.zst`."""
+    """Return the name of a decompressed file: without its `.gz` or `.zst`."""
     for suffix in _SUFFIXES.get(steps.decompress or "", ()):
         if name.lower().endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)]
@@ -101,7 +101,8 @@ def apply_steps(raw: Path, folder: Path, steps: UnpackSteps, *, archive: str, li
 
 
 def zstd_module(what: str) -> Any:
-    """The standard library's module (from Python 3.14 on) or its backport; `what` says of what data an error is.
+    """Import the standard library's module (from Python 3.14 on) or its backport; `what` describes the data in
+    errors.
 
     Raises:
         DependencyError: neither is installed.
@@ -155,7 +156,7 @@ def _decompressed(path: Path, compression: Compression | None, guard: Guard) -> 
 def _decompressor(
     packed: BinaryIO, compression: Compression | None, guard: Guard
 ) -> tuple[Any, tuple[type[Exception], ...]]:
-    """A file of decompressed bytes, and the errors by which it reports damage."""
+    """Return a file of decompressed bytes, and the errors by which it reports damage."""
     if compression == "gzip":
         return gzip.GzipFile(fileobj=packed), (gzip.BadGzipFile, zlib.error)
     if compression is None:

@@ -1,1 +1,1 @@
-"""What people read, built once as a document, and its renderers for terminals, pages, GitHub and notebooks."""
+"""Documents for people, independent of layout, with renderers for terminals, pages, GitHub and notebooks."""

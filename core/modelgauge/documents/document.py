@@ -67,7 +67,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What came out, in a sentence.
+    """Conclusion of a result, in one sentence.
 
     Args:
         text: the sentence.
@@ -127,7 +127,7 @@ class FactList:
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """What went wrong, for those who look for it first.
+    """Problems, for those who look for them first.
 
     Args:
         title: what the facts have in common.
@@ -305,7 +305,7 @@ Bin = tuple[float, float, tuple[float, float] | None, int]
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How often forecasts came true.
+    """Reliability of forecasts: how often they came true.
 
     Args:
         bins: of forecasts.

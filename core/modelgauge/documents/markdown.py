@@ -20,7 +20,7 @@ from modelgauge.documents.document import (
 from modelgauge.wording.visible import visible
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)|^\d+[.)](?=\s|$)")
-"""What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""
+"""Characters that GitHub's Markdown may interpret: anywhere, in addresses, and at the beginning of a line."""
 _MOST = 10_000  # characters of a text
 
 

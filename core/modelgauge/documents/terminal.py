@@ -49,7 +49,7 @@ _LEAST_DRAWING, _GOOD_DRAWING, _MOST_DRAWING = 13, 21, 41
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What the terminal can do.
+    """Capabilities of the terminal.
 
     Args:
         width: characters in a line.

@@ -34,7 +34,7 @@ DECODER = json.JSONDecoder(object_pairs_hook=_object_of)
 
 
 def why_no_json(error: BaseException) -> str:
-    """The message of a ValueError or RecursionError of `DECODER`, without the place."""
+    """Return the message for a ValueError or RecursionError of `DECODER`, without the position."""
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     return error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)

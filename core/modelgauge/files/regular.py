@@ -55,13 +55,13 @@ def opened(path: Path, mode: str = "rb", *, links: bool = False) -> IO[bytes]:
 
 
 def bytes_of(path: Path, *, links: bool = True) -> bytes:
-    """The bytes of a regular file; see `opened`."""
+    """Return the bytes of a regular file; see `opened`."""
     with opened(path, links=links) as file:
         return file.read()
 
 
 def real_path(path: str | Path) -> Path:
-    """The absolute path without links; a path whose links lead in a circle stays as it is.
+    """Return the absolute path without links. A path with circular links is returned unchanged.
 
     `Path.resolve` raises a RuntimeError for that before Python 3.13.
     """
@@ -69,7 +69,7 @@ def real_path(path: str | Path) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at a path, or at the end of a link.
+    """Return whether a path, or the target of a link, exists.
 
     Raises:
         OSError: this cannot be known: the path may not be looked at, say, or is too long. From Python 3.14 on,
@@ -79,13 +79,13 @@ def exists(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file; see `exists`."""
+    """Return whether a path is a regular file; see `exists`."""
     found = _looked_at(path, links=True)
     return found is not None and stat.S_ISREG(found.st_mode)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder; see `exists`."""
+    """Return whether a path is a folder; see `exists`."""
     found = _looked_at(path, links=True)
     return found is not None and stat.S_ISDIR(found.st_mode)
 
@@ -123,7 +123,7 @@ def _check(found: os.stat_result | None, name: str, *, writes: bool) -> None:
 
 
 def path_of(file_path: str | PathLike[str]) -> Path:
-    """The path that a caller means.
+    """Convert a caller's argument to a path.
 
     Raises:
         InvalidOptionError: it is none.

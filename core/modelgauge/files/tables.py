@@ -63,12 +63,12 @@ class Table:
     is_file: bool = True
 
     def columns_are(self) -> str:
-        """The sentence that lists the columns, for errors."""
+        """Return the sentence that lists the columns, for errors."""
         delimiter = self.likely_delimiter()
         return _columns_are(self.columns) + ("" if delimiter is None else f" {_say_delimiter(delimiter)}")
 
     def likely_delimiter(self) -> str | None:
-        """What separates the cells where a CSV file seems to have one column only; None if it has more."""
+        """Return the likely delimiter of a CSV file that seems to have only one column; None if it has more."""
         if not self.cells_are_text or len(self.columns) != 1:
             return None
         return next((delimiter for delimiter in _DELIMITERS if delimiter in self.columns[0]), None)
@@ -147,7 +147,7 @@ _EMPTY = '"\ud800"'  # stands for "" while csv reads, which takes it for a missi
 
 
 def _csv_records(source: str, text: str, delimiter: str) -> list[tuple[int, list[str | None]]]:
-    """The records of a file and the lines on which they begin.
+    """Yield the records of a file and the lines on which they begin.
 
     A missing cell is None, a quoted one ("") an empty text. Where all names of columns are quoted, the writer quotes
     all cells, and both are missing.
@@ -255,7 +255,7 @@ _ONE_A_LINE = "Write one whole object a line; a list of objects is named .json, 
 
 
 def _json_lines(source: str, lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The place and the value of each line; for a line that is no JSON value, its error."""
+    """Yield the position and value of each line; an error for lines that are not JSON."""
     for place, value in read_json_lines(lines, source):
         if isinstance(value, ValueError):
             yield place, InputFileError(f"{place}: this is not JSON: {value}.", fix=_ONE_A_LINE)
@@ -264,7 +264,7 @@ def _json_lines(source: str, lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _json_list(source: str, text: str) -> Iterator[tuple[str, Any]]:
-    """The elements of the outermost list one by one, so that each has its line."""
+    """Yield the elements of the outermost list one by one, with their lines."""
     at = _after_space(text, 0)
     if at == len(text):
         raise InputFileError(f"{source} is empty.", fix='Write [{"input": …}, …], or [] for no rows.')
@@ -311,7 +311,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
-    """The table of a Hugging Face dataset, or of any other iterable of mappings, its values as JSON.
+    """Convert a Hugging Face dataset, or any other iterable of mappings, to a table with values as JSON.
 
     Raises:
         InputFileError: it has no rows: a name, or a dataset with its splits not chosen.
@@ -349,7 +349,7 @@ def _plain_row(place: str, row: Any) -> Any:
 def _table_of(
     source: str, values: Iterable[tuple[str, Any]], name: str | None, *, is_file: bool = True
 ) -> Table:
-    """The table of rows that are mappings; its columns are all that any row has."""
+    """Create a table from rows that are mappings. Its columns are those of any row."""
     columns: dict[str, None] = {}
     rows = []
     for place, value in values:

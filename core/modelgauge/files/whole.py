@@ -123,7 +123,7 @@ def cut_torn_line(file: IO[bytes]) -> int:
 
 
 def _end_of_lines(file: IO[bytes]) -> int:
-    """Where the last whole line of a file ends."""
+    """Return the end of the last complete line of a file."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - _BLOCK)

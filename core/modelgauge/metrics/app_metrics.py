@@ -126,7 +126,7 @@ class _LimitMetric(Metric):
 
 
 class LatencyMetric(_LimitMetric):
-    """How long the app took, in seconds: the case's `completion_time`. Lower is better.
+    """Response time of the app in seconds: the case's `completion_time`. Lower is better.
 
     Without a `completion_time`, it is the time of the observed function: an app, or the function of a `FunctionSUT`,
     with `@observe`. The time is stored with the answer, so an answer from the cache has the time of the paid call. Any
@@ -139,7 +139,9 @@ class LatencyMetric(_LimitMetric):
     wording = "{:.15g} s."
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-        """The test case with the time of the observed function, which no other metric gets, so theirs are cached."""
+        """Return the test case with the time of the observed function, which only this metric gets, so others stay
+        cached.
+        """
         held = completion.metadata
         reported = held.get("completion_time", getattr(prompt.context, "completion_time", None))
         trace = held.get(TRACE)
@@ -150,7 +152,7 @@ class LatencyMetric(_LimitMetric):
 
 
 class CostMetric(_LimitMetric):
-    """What the answer cost, in US dollars: the case's `token_cost`. Lower is better.
+    """Cost of the answer in US dollars: the case's `token_cost`. Lower is better.
 
     If a SUT is asked and its completion has no cost, it is the cost of the call as the SUT reports it
     (`Usage.cost_usd`), shared equally by several completions. Needs a `threshold`: the most dollars that pass. Cannot
@@ -161,7 +163,7 @@ class CostMetric(_LimitMetric):
     wording = "${:.15g}."
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-        """The test case, with the cost of the call."""
+        """Return the test case with the cost of the call."""
         cost = judged_cost.get()
         if cost is not None and completion.metadata.get("token_cost") is None:
             completion = completion.replaced(metadata={**completion.metadata, "token_cost": cost})
@@ -218,7 +220,7 @@ def _check_references(schema: Mapping[str, Any], metric: str) -> None:
 
 
 class ToolCallParams(StrEnum):
-    """What else than the name must match in a tool call."""
+    """Parts of a tool call that must match, besides its name."""
 
     INPUT_PARAMETERS = "input_parameters"
     OUTPUT = "output"
@@ -288,7 +290,7 @@ class ToolCorrectnessMetric(Metric):
         )
 
     def _rightness(self, expected: ToolCall, called: ToolCall) -> Fraction:
-        """The share of an expected call that another call has right: 0 to 1."""
+        """Return the share of an expected call that another call matches, 0 to 1."""
         if expected.name != called.name:
             return Fraction(0)
         if ToolCallParams.OUTPUT in self.evaluation_params and not alike(expected.output, called.output):
@@ -302,7 +304,7 @@ class ToolCorrectnessMetric(Metric):
 
 
 def alike(first: Any, second: Any) -> bool:
-    """Whether two JSON values are equal: 1 equals 1.0, and neither equals true, as it does in Python."""
+    """Return whether two JSON values are equal. 1 equals 1.0, but unlike in Python neither equals true."""
     if isinstance(first, dict) and isinstance(second, dict):
         return first.keys() == second.keys() and all(alike(first[name], second[name]) for name in first)
     if isinstance(first, list) and isinstance(second, list):
@@ -311,7 +313,7 @@ def alike(first: Any, second: Any) -> bool:
 
 
 def in_order(weights: Sequence[Sequence[int]]) -> int:
-    """The heaviest common subsequence of rows and columns; weights 0 or more."""
+    """Return the heaviest common subsequence of rows and columns; weights are 0 or more."""
     above = [0] * (len(weights[0]) + 1)
     for row in weights:
         line = [0]
@@ -322,7 +324,7 @@ def in_order(weights: Sequence[Sequence[int]]) -> int:
 
 
 def in_any_order(weights: Sequence[Sequence[int]]) -> int:
-    """The heaviest matching of rows with columns; weights 0 or more.
+    """Return the heaviest matching of rows with columns; weights are 0 or more.
 
     The Hungarian algorithm in its O(n³) form: Kuhn 1955, "The Hungarian method for the assignment problem".
     """

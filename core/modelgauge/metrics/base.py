@@ -82,7 +82,7 @@ def _in_small_letters(name: str) -> str:
 
 
 class _Sealed(ABCMeta):  # so that authors can mix in ABC
-    """Makes metrics, and seals them once they are made."""
+    """Metaclass that seals metrics after construction."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -105,7 +105,7 @@ class _Sealed(ABCMeta):  # so that authors can mix in ABC
 
 
 class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
-    """Judges one test case with a number.
+    """Metric that judges one test case with a number.
 
     An author writes `score`, plain or async:
 
@@ -226,7 +226,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     @classmethod
     def default_uid(cls) -> str:
-        """The class's name in small letters, without `Metric`."""
+        """Return the class's name in lower case, without `Metric`."""
         return _in_small_letters(cls.__name__)
 
     # --- what authors write ---------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     @property
     def name(self) -> str:
-        """What reports call it: the class, or the name that it was given."""
+        """The name in reports: the class, or the given name."""
         return self._name or name_of(type(self), self.uid, self.default_uid())
 
     def measure(self, test_case: TestCase) -> Score:
@@ -270,13 +270,13 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     @needs_a_score
     def is_successful(self, score: Score | float) -> bool | None:
-        """Whether a score passes the threshold; None if there is no threshold."""
+        """Return whether a score passes the threshold; None without a threshold."""
         if self.threshold is None:
             return None
         return reaches(float(score), self.threshold, higher_is_better=self.higher_is_better)
 
     def missing_params(self, test_case: TestCase) -> list[str]:
-        """The parameters that the metric needs and the case does not have."""
+        """Return the required parameters that the case lacks."""
         return missing_parameters(test_case, self.required_params)
 
     def check(self, test_case: TestCase) -> None:
@@ -296,14 +296,14 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     # --- as an annotator ------------------------------------------------------------------------------------
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-        """The test case of a prompt, its context and a completion; see `judged_cases.case_of`."""
+        """Return the test case for a prompt, its context and a completion; see `judged_cases.case_of`."""
         case = case_of(prompt, completion)
         origin = origin_of(prompt, completion)
         check_case(case, self.test_case_type, self.required_params, self.name, origin)
         return case
 
     def translate_response(self, request: TestCase, response: Score) -> Score:
-        """The score under this metric's settings."""
+        """Return the score under this metric's settings."""
         del request
         value = response.value
         best = self.best_score if self.strict_mode else None
@@ -315,7 +315,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         return response.replaced(value=value, reason=reason)
 
     def get_suts(self) -> Mapping[str, JudgeSUT]:
-        """The judges: `judge`, and where there are several `judge_2`, `judge_3`, …"""
+        """Return the judges: `judge`, and if there are several `judge_2`, `judge_3`, …"""
         judges = self._judges
         if not judges and self.needs_judge:
             judges = (default_judge(self.name),)

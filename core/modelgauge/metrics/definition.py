@@ -1,4 +1,4 @@
-"""Checks of how metrics are defined, made and named, and the messages where a class or a call is wrong.
+"""Validation of metric classes, arguments and names, with the error messages for them.
 
 Nothing here runs while cases are judged.
 """
@@ -76,7 +76,7 @@ def check_names(owner: str, attribute: str, names: object, known: Collection[str
 def refused_call(
     cls: type, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> ModelGaugeError | None:
-    """The error that explains why a metric cannot be made of its arguments; None for any other TypeError.
+    """Return an error that explains why a metric cannot be created from its arguments; None for any other TypeError.
 
     Args:
         cls: the metric's class.
@@ -100,7 +100,7 @@ def refused_call(
 
 
 def _missing(cls: type, kwargs: Mapping[str, Any]) -> list[str]:
-    """The required keyword-only arguments that are missing."""
+    """Return the required keyword-only arguments that are missing."""
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]  # as above
     must = [
         parameter.name
@@ -192,11 +192,11 @@ _RETURNED = {
     "score_breakdown": "score.breakdown",
     "evaluation_cost": "score.cost",
 }
-"""What other libraries store in a metric, and where to find it here."""
+"""Attributes that other libraries store on a metric, and where to find them here."""
 
 
 def not_in_a_metric(cls: type, name: str) -> str:
-    """The message for an attribute that a metric does not have.
+    """Return the message for an attribute that a metric does not have.
 
     Args:
         cls: the metric's class.
@@ -291,7 +291,7 @@ class Unchanging:
 
 
 def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:
-    """The members of an enum that a metric's `evaluation_params` name.
+    """Return the members of an enum named by a metric's `evaluation_params`.
 
     Args:
         kinds: the enum, whose values are texts.
@@ -325,7 +325,7 @@ def say_once(note: str) -> None:
 
 @lru_cache(maxsize=1024)  # of metrics that are made for each case
 def name_of(cls: type, uid: str, default: str) -> str:
-    """What reports call a metric: the class, or the name that its uid gives.
+    """Return the name of a metric in reports: its class, or the name in its uid.
 
     Args:
         cls: the metric's class.
@@ -345,7 +345,7 @@ def name_of(cls: type, uid: str, default: str) -> str:
 
 
 def _name_in_uid(uid: str) -> str | None:
-    """The option `name` of a uid such as `g_eval?name=Kindness&criteria=…`; None if there is none."""
+    """Return the option `name` of a uid such as `g_eval?name=Kindness&criteria=…`; None if there is none."""
     for option in uid.partition("?")[2].split("&"):
         key, _, value = option.partition("=")
         if key == "name" and value:

@@ -196,7 +196,9 @@ class GEval(JudgeMetric):
         )
 
     async def _written_steps(self) -> tuple[str, ...]:
-        """The evaluation steps, which each judge writes once, however many cases, threads and loops need them."""
+        """Return the evaluation steps, which each judge writes once, however many cases, threads and loops need
+        them.
+        """
         judge = self._judge_now()
         while True:
             with _writing_lock:
@@ -228,11 +230,11 @@ class GEval(JudgeMetric):
                 written.set_result(None)
 
     def _judge_now(self) -> tuple[str, str]:
-        """The judge that answers at the moment, with its uid: the default judge can change."""
+        """Return the current judge and its uid: the default judge can change."""
         return self.answering_judge, self._asked_sut(JUDGE).uid
 
     def _weights(self) -> bool:
-        """Whether to ask the present judge for log-probabilities."""
+        """Return whether to ask the current judge for log-probabilities."""
         if self.strict_mode:
             return False
         if self.logprobs is not None:
@@ -242,7 +244,9 @@ class GEval(JudgeMetric):
         return ProducesPerTokenLogProbabilities in self.sut_capabilities(JUDGE)
 
     async def _weighable(self, asked: Callable[..., Awaitable[_Graded]]) -> _Graded:
-        """A grade with log-probabilities; without them if the judge has none and `logprobs` does not require them."""
+        """Return a grade with log-probabilities, or without if the judge has none and `logprobs` does not require
+        them.
+        """
         try:
             return await asked(SUTOptions(top_logprobs=_TOP_TOKENS))
         except CallError as error:
@@ -270,7 +274,7 @@ _RUBRIC = Values(
 
 
 def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
-    """A rubric from its lowest range to its highest.
+    """Sort the ranges of a rubric.
 
     Raises:
         InvalidOptionError: it is empty, holds something else, or two of its ranges overlap.
@@ -287,7 +291,7 @@ def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
 
 
 def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
-    """The scores that can be given, in ascending order."""
+    """Return the possible scores, in ascending order."""
     ranges = [(LEAST, MOST)] if rubric is None else [band.score_range for band in rubric]
     return tuple(score for first, last in ranges for score in range(first, last + 1))
 
@@ -299,7 +303,7 @@ def _grade(score: float | Fraction) -> float:
 def weighted_score(
     completion: SUTCompletion, given: float, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
 ) -> Fraction | None:
-    """The mean of the scores that a judge could have given, weighted by their probabilities.
+    """Return the mean of the scores that a judge could have given, weighted by their probabilities.
 
     Σ p(s) · s / Σ p(s) over the scores s among the most likely tokens where the score stands (Liu et al. 2023, section
     2, "Scoring Function"). None if the completion has no log-probabilities, or the score is not a single token.
@@ -327,7 +331,7 @@ def weighted_score(
 
 
 def _chances(tokens: Sequence[TokenProbability], given: float, scores: Sequence[int]) -> dict[int, Fraction]:
-    """The probabilities of the scores among some tokens, without tokens that may be the beginning of a longer score.
+    """Return the probabilities of the scores among some tokens, except tokens that may begin a longer score.
 
     Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and only for
     the token that the judge chose is it known what follows. So 1 is left out, unless the judge chose it, or 10 is

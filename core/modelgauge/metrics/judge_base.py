@@ -292,7 +292,7 @@ class JudgeMetric(Metric):
         return (await self.asked(judge.instructions, material, shape, self._values(judge.settings))).verdicts
 
     def _values(self, settings: Sequence[str]) -> dict[str, str] | None:
-        """The values of `$name` in instructions; None leaves each `$` as it is."""
+        """Return the values of `$name` in instructions; None leaves each `$` unchanged."""
         return {name: as_text(getattr(self, name)) for name in settings} or None
 
     def _reason(self, judge: Judge, verdicts: Sequence[Verdict]) -> str:

@@ -68,7 +68,7 @@ class FaithfulnessMetric(_ShareMetric):
 
 
 class ContextualPrecisionMetric(_ShareMetric):
-    """Whether the retrieved texts that are needed come before the others; see `average_precision`.
+    """Contextual precision: relevant retrieved texts should come before irrelevant ones; see `average_precision`.
 
     Nothing retrieved scores 0. (deepeval.com/docs/metrics-contextual-precision)
     """
@@ -144,7 +144,7 @@ class HallucinationMetric(_ShareMetric):
 
 
 def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
-    """For each turn of the assistant, the conversation up to it: at most `metric.window_size` turns."""
+    """Return the conversation up to each turn of the assistant: at most `metric.window_size` turns."""
     lines = [
         json.dumps({"role": turn.role, "content": turn.content}, ensure_ascii=False) for turn in case.turns
     ]
@@ -156,7 +156,7 @@ def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
 
 
 class _TurnMetric(_ShareMetric):
-    """Judges each turn of the assistant in the light of the turns before it.
+    """Base of metrics that judge each turn of the assistant given the turns before it.
 
     Args:
         uid: see `Metric`, also for the settings.

@@ -1,4 +1,4 @@
-"""What a metric judges: the test case of a prompt, its context and a completion.
+"""Test cases for metrics, built from a prompt, its context and a completion.
 
 The classes of test cases are in `data/test_cases.py`.
 """
@@ -32,7 +32,7 @@ _EXCHANGE = frozenset(LLMTestCase.model_fields)
 
 
 def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-    """The test case that a prompt and its completion make, for a metric that judges as an annotator.
+    """Build the test case of a prompt and its completion for a metric that judges as an annotator.
 
     References (`expected_output`, `context`, `expected_tools`, …) come from the prompt's context, where that is a
     golden, a test case, or a mapping or model with those names; other names in it are the test's own and are left
@@ -62,18 +62,18 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
 
 
 def own_case(case: Any) -> Any:
-    """A test case for one metric alone, copied where edits in place could reach the next metric."""
+    """Return a test case for one metric only, copied where edits in place could reach the next metric."""
     return unshared(case) if isinstance(case, Frozen) and holds_more_than_texts(case) else case
 
 
 def missing_parameters(case: BaseModel, names: Iterable[str]) -> list[str]:
-    """The named fields that a case lacks; an empty text or list is not lacking."""
+    """Return the named fields that a case lacks. Empty texts and lists do not count as missing."""
     return [name for name in names if getattr(case, name, None) is None]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a case is from: it decides who can add what the case lacks.
+    """Origin of a case, which determines who can add what it lacks.
 
     Args:
         kind: the case was given; it is made of a golden that nobody has answered yet, of an item and what a SUT
@@ -89,7 +89,7 @@ GIVEN = Origin()
 
 
 def origin_of(prompt: PromptWithContext, completion: SUTCompletion) -> Origin:
-    """Where the case of a prompt and a completion is from."""
+    """Return the origin of the case of a prompt and a completion."""
     if SPAN in completion.metadata:
         return Origin("part", completion.metadata[SPAN])
     if TRACE in completion.metadata:
@@ -211,7 +211,7 @@ _NO_OUTPUT = {
 
 
 def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
-    """The problem and the fix of a case without a field that a metric needs."""
+    """Describe the problem and the fix for a case without a field that a metric needs."""
     special = _NO_OUTPUT if name == "actual_output" else _ANSWERER_LACKS if name in _OF_A_COMPLETION else {}
     words = {
         "case": called(case),
@@ -245,13 +245,13 @@ def _fields(completion: SUTCompletion) -> dict[str, Any]:
 
 
 def _checked_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """What a completion says, with the types of a test case."""
+    """Return the values of a completion, with the types of a test case."""
     case = LLMTestCase(input="", **fields)
     return {name: getattr(case, name) for name in fields}
 
 
 def _named_fields(context: Any) -> dict[str, Any]:
-    """The fields of a test case in a context."""
+    """Return the test case fields in a context."""
     if isinstance(context, BaseModel):
         held: Mapping[Any, Any] = {name: getattr(context, name) for name in type(context).model_fields}
     else:
@@ -263,7 +263,7 @@ def _named_fields(context: Any) -> dict[str, Any]:
 def _continued_case(
     golden: ConversationalGolden, prompt: AnyPrompt, completion: SUTCompletion
 ) -> ConversationalTestCase:
-    """A conversation continued by one completion and its metadata."""
+    """Continue a conversation by one completion and its metadata."""
     fields = _fields(completion)
     turns = turns_asked(golden.turns or ()) or [Turn("user", text_of(prompt))]
     of_turn = {name: fields[name] for name in ("retrieval_context", "tools_called") if name in fields}
@@ -273,13 +273,13 @@ def _continued_case(
 
 
 def turns_asked(turns: Iterable[Turn]) -> list[Turn]:
-    """A conversation up to the missing answer: without a last turn of the assistant, which another system answered."""
+    """Return a conversation up to the missing answer: without a last turn of the assistant, from another system."""
     asked = list(turns)
     return asked[:-1] if len(asked) > 1 and asked[-1].role == "assistant" else asked
 
 
 def title_of(case: BaseModel) -> str:
-    """The title of a case in reports: its name, else its first text, which may be blank."""
+    """Return the title of a case in reports: its name, or else its first text, which may be blank."""
     turns = getattr(case, "turns", None)
     texts = [getattr(case, name, None) for name in ("name", "input", "scenario")]
     texts.insert(1, turns[0].content if turns else None)
@@ -287,5 +287,5 @@ def title_of(case: BaseModel) -> str:
 
 
 def called(case: BaseModel) -> str:
-    """The title of a case in messages: in quotes, and shortened where it is long."""
+    """Return the title of a case in messages: quoted, and shortened if long."""
     return quoted(title_of(case), _LONGEST_TITLE)

@@ -57,7 +57,7 @@ def judging_by_default(judge: JudgeLike | None) -> Iterator[None]:
 
 
 def default_judge(metric: str) -> JudgeSUT:
-    """The judge of metrics that name none.
+    """Return the judge for metrics without one of their own.
 
     Args:
         metric: who asks, for the message.
@@ -77,7 +77,7 @@ def default_judge(metric: str) -> JudgeSUT:
 
 
 def origin_of_default() -> str:
-    """Where the default judge is named, for messages."""
+    """Describe where the default judge is set, for messages."""
     if _default.get() is not None:
         return ", named by --judge or judging_by_default"
     return f", named by {'MODELGAUGE_JUDGE' if os.environ.get('MODELGAUGE_JUDGE') else '[judge] in modelgauge.toml'}"
@@ -96,7 +96,7 @@ def default_judge_name(settings: Settings) -> str | None:
 
 
 def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> tuple[JudgeSUT, ...]:
-    """The judges that `model=` names.
+    """Return the judges given by `model=`.
 
     Args:
         model: one judge, several in a list or tuple, or None.
@@ -114,12 +114,12 @@ def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> t
 
 
 def judge_names(count: int) -> list[str]:
-    """The names under which several judges are asked: `judge`, `judge_2`, `judge_3`, …"""
+    """Return the names of several judges: `judge`, `judge_2`, `judge_3`, …"""
     return [JUDGE if place == 0 else f"{JUDGE}_{place + 1}" for place in range(count)]
 
 
 def as_sut(judge: Any, metric: str) -> JudgeSUT:
-    """One judge as a SUT or a uid: a function is wrapped.
+    """Return a judge as a SUT or a uid; functions are wrapped.
 
     Raises:
         InvalidOptionError: it is neither a uid, nor a SUT, nor a function.
@@ -195,7 +195,7 @@ def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better:
 
 
 def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
-    """An annotator's native response to one request; blocks, also inside a running event loop.
+    """Return an annotator's native response to one request. Blocks, even inside a running event loop.
 
     Raises:
         UsageError: one of the SUTs that it asks is unknown, or lacks a secret.

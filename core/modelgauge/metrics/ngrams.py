@@ -70,7 +70,7 @@ class BLEUMetric(ReferenceMetric):
 
 
 class ChrFMetric(ReferenceMetric):
-    """chrF of one sentence, 0 to 1, as sacrebleu computes it: character 6-grams, beta 2.
+    """Sentence-level chrF, 0 to 1, as in sacrebleu: character 6-grams, beta 2.
 
     Sources: Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation"; 2017 for chrF++.
 
@@ -92,7 +92,7 @@ class ChrFMetric(ReferenceMetric):
 
     @classmethod
     def default_uid(cls) -> str:
-        """The uid `chrf`, which is one word."""
+        """Return the uid `chrf`, in one word."""
         return super().default_uid().replace("chr_f", "chrf")
 
     def score(self, test_case: LLMTestCase) -> Score:
@@ -160,7 +160,7 @@ def check_extra(name: str, metric: str) -> None:
 
 
 def extra_module(name: str, metric: str) -> Any:
-    """A module of the extra `metrics`.
+    """Import a module of the extra `metrics`.
 
     Raises:
         UsageError: it is not installed.
@@ -179,6 +179,6 @@ def _missing(package: str | None, metric: str) -> UsageError:
 
 
 def _share(found: Any, name: str) -> Score:
-    """A score of sacrebleu, which counts to 100."""
+    """Scale a score of sacrebleu from 0 to 100 down to 0 to 1."""
     value = min(1.0, float(found.score) / 100)
     return Score(value, f"{name} {found.score:.1f} of 100.")

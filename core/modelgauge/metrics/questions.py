@@ -58,7 +58,7 @@ def repair(asked: str, replied: str, problem: str, shown_shape: str) -> str:
 
 
 def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
-    """Fields of a test case as texts; each element of a list has a block of its own. None is left out."""
+    """Return fields of a test case as texts, with a separate block for each element of a list. None is left out."""
     material: dict[str, str] = {}
     for name in names:
         value = getattr(case, name)
@@ -72,7 +72,7 @@ def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
 
 
 def as_text(value: Any) -> str:
-    """A text as it is; a number, a model, a list or a mapping as JSON."""
+    """Return a text unchanged; a number, a model, a list or a mapping as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, BaseModel):
@@ -81,7 +81,7 @@ def as_text(value: Any) -> str:
 
 
 def wording(instructions: Instructions) -> str:
-    """The wording of instructions: a text, or a file without its notes.
+    """Return the wording of instructions: a text, or a file without its notes.
 
     Raises:
         DefinitionError: the file cannot be read.

@@ -80,13 +80,13 @@ class _Reply(BaseModel):
 
 
 class Statements(_Reply):
-    """What was found in a text; possibly nothing."""
+    """Statements found in a text, possibly none."""
 
     statements: list[_NonEmpty]
 
 
 class Verdict(_Reply):
-    """What a judge says of one item.
+    """Verdict of a judge on one item.
 
     Args:
         item: the number of the item, from 1.
@@ -100,7 +100,7 @@ class Verdict(_Reply):
 
 
 class Verdicts(_Reply):
-    """What a judge says of each item, in their order."""
+    """Verdicts of a judge on each item, in order."""
 
     verdicts: Sequence[Verdict]
 
@@ -120,7 +120,7 @@ class Points(_Reply):
 
 
 class Steps(_Reply):
-    """How to judge by a criterion."""
+    """Steps for judging by a criterion."""
 
     steps: Annotated[list[_NonEmpty], Field(min_length=1)]
 
@@ -151,7 +151,7 @@ STEPS = Shape(Steps, '{"steps": [TEXT, TEXT, …]}', _object(steps=_list(_TEXT))
 
 @lru_cache(maxsize=512)
 def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shape[Verdicts]:
-    """Verdicts on a number of items, in certain words.
+    """Return the shape of verdicts on a number of items.
 
     Args:
         words: the verdicts that there are, in small letters.
@@ -182,7 +182,7 @@ def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shap
 
 @lru_cache(maxsize=64)
 def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
-    """A grade, which is one of some whole numbers.
+    """Return the shape of a grade, a whole number from a list.
 
     The reason stands after the grade, so that the grade's own token carries the probabilities.
 
@@ -246,11 +246,11 @@ _FENCED = re.compile(r"\A\s*```\w*\s(.*)```\s*\Z", re.DOTALL)
 _FREE = re.compile(r"\s+|\\+[nrt]?")  # spaces, and the escapes of texts inside JSON
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-"""What SUTs call the reason that a completion has ended where it reached its limit."""
+"""Finish reasons that SUTs report for a completion that reached its limit."""
 
 
 def read_completion(completion: SUTCompletion, shape: Shape[T], material: Iterable[str]) -> T:
-    """The one object of a shape that a judge's completion holds; see `read_reply`.
+    """Parse the single object of a shape in a judge's completion; see `read_reply`.
 
     Raises:
         UnusableReplyError: it cannot be understood, or was cut off: what it holds may be a quotation then.
@@ -263,12 +263,12 @@ def read_completion(completion: SUTCompletion, shape: Shape[T], material: Iterab
 
 
 def is_cut_off(completion: SUTCompletion) -> bool:
-    """Whether a completion ended where it reached its limit, by its `finish_reason`."""
+    """Return whether a completion reached its limit, by its `finish_reason`."""
     return (completion.finish_reason or "").lower() in _CUT_OFF
 
 
 def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
-    """The one object of a shape that a reply holds.
+    """Parse the single object of a shape in a reply.
 
     Judges quote what they judge, and that may hold an object of the very shape. So an object whose values are all in
     the material, in whatever form, counts only if it is the whole reply, and nothing else in the reply could be the
@@ -316,21 +316,21 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
 
 
 def _keys_of(schema: dict[str, Any]) -> frozenset[str]:
-    """The keys that a shape has, those of its inner objects too."""
+    """Return the keys of a shape, including those of inner objects."""
     parts = {**schema.get("properties", {}), "": schema.get("items", {})}
     inner = (_keys_of(part) for part in parts.values() if part)
     return frozenset(schema.get("properties", ())).union(*inner)
 
 
 def _could_be_meant(candidate: Any, shape: Shape[Any], keys: frozenset[str]) -> bool:
-    """Whether something that does not fit a shape may be an answer in the wrong form."""
+    """Return whether a value that does not fit a shape may be an answer in the wrong form."""
     if not isinstance(candidate, list):
         return not keys.isdisjoint(_keys_in(candidate))
     return _list(_TEXT) in shape.schema["properties"].values()
 
 
 def _keys_in(value: Any) -> Iterator[str]:
-    """The keys of an object and of those inside it, in small letters."""
+    """Return the keys of an object and of its inner objects, in lower case."""
     left = [value]
     while left:
         part = left.pop()
@@ -349,7 +349,7 @@ def _is_quoted(read: BaseModel, source: str, material: Iterable[str]) -> bool:
 
 
 def _members(value: dict[str, Any]) -> Iterator[str]:
-    """The JSON of each key with its value; of a list of objects that of their keys."""
+    """Yield the JSON of each key with its value; for a list of objects, of their keys."""
     for key, part in value.items():
         inner = [member for member in part if isinstance(member, dict)] if isinstance(part, list) else []
         for member in inner:
@@ -359,7 +359,7 @@ def _members(value: dict[str, Any]) -> Iterator[str]:
 
 
 def _essence(text: str) -> str:
-    """A text without what may be written in another way: spaces, escapes, capital letters, the form of a number."""
+    """Normalize a text: remove differences in spaces, escapes, capitals and the form of numbers."""
     return _NUMBER.sub(lambda number: f"<{float(number[0])}>", _FREE.sub("", text).casefold())
 
 
@@ -368,7 +368,7 @@ def _small_letters(value: Any) -> Any:
 
 
 def problems_of(error: ValidationError, whole: str, most: int) -> str:
-    """What is wrong with a value, in a line: where, and what.
+    """Describe the problems of a value in one line.
 
     Args:
         error: of its validation.

@@ -124,7 +124,7 @@ def _no_number(name: str) -> Any:
 
 
 class _Reader:
-    """Reads a value token by token. Each method returns the value and the position after it.
+    """Tokenizing parser of a value. Each method returns the value and the position after it.
 
     Args:
         text: holds the value.

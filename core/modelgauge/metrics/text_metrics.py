@@ -143,7 +143,7 @@ class ContainsMetric(ReferenceMetric):
 
 
 class LevenshteinMetric(ReferenceMetric):
-    """How alike output and expected output are: 1 - distance / length of the longer text.
+    """Similarity of output and expected output: 1 - distance / length of the longer text.
 
     The distance counts insertions, deletions and substitutions of code points (Levenshtein 1966). Two empty
     texts are alike.
@@ -183,7 +183,7 @@ class TokenF1Metric(ReferenceMetric):
 
 
 def edit_distance(first: str, second: str) -> int:
-    """The Levenshtein distance of two texts, in code points.
+    """Return the Levenshtein distance of two texts, in code points.
 
     Works on one row of the table as the bits of two integers: Hyyrö 2003, "A bit-vector algorithm for
     computing Levenshtein and Damerau edit distances", figure 8.
@@ -209,7 +209,7 @@ def edit_distance(first: str, second: str) -> int:
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    """The texts to look for; an empty text is in every output, so it is refused."""
+    """Return the texts to look for. An empty text is rejected because every output contains it."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise InvalidOptionError(

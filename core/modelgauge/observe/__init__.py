@@ -1,1 +1,1 @@
-"""What an observed app does: spans, and the traces that they form."""
+"""Observation of apps: spans, and the traces that they form."""

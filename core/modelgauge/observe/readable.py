@@ -21,7 +21,7 @@ _SEVERAL = (list, tuple, set, frozenset, deque)
 
 
 def shown(value: Any) -> Any:
-    """A value as JSON, as it is now; an object that has none by its repr.
+    """Convert the current value to JSON, or to its repr if it has no JSON form.
 
     A stream is shown by its repr too: whoever looks into it has read what the app was to read.
     """
@@ -35,7 +35,7 @@ def shown(value: Any) -> Any:
 
 
 def shown_parts(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """The values of a mapping, each converted separately, so that a value without JSON does not affect the others."""
+    """Convert the values of a mapping separately, so that one without a JSON form does not affect the others."""
     return {_name(key): shown(value) for key, value in values.items()}
 
 
@@ -44,12 +44,12 @@ def _name(key: Any) -> str:
 
 
 def is_stream(value: Any) -> bool:
-    """Whether a value can be read only once: a generator, an open file, the chunks of an answer."""
+    """Return whether a value can be read only once: a generator, an open file, the chunks of an answer."""
     return hasattr(type(value), "__next__")
 
 
 def error_text(error: BaseException) -> str:
-    """The class and message of an exception."""
+    """Return the class and message of an exception."""
     try:
         text = str(error)
     except Exception as second:  # noqa: BLE001  an author's __str__
@@ -58,7 +58,7 @@ def error_text(error: BaseException) -> str:
 
 
 def _without_streams(value: Any) -> Any:
-    """A value in which each stream is replaced by its repr; the value itself where there is none."""
+    """Replace each stream in a value by its repr; return the value itself if there is none."""
     if type(value) in _ATOMS:
         return value
     if is_stream(value):
@@ -72,7 +72,7 @@ def _without_streams(value: Any) -> Any:
 
 
 def _named_parts(value: Any) -> Mapping[Any, Any]:
-    """The parts of a mapping or of an object with fields, by name; nothing for anything else."""
+    """Return the parts of a mapping or of an object with fields, by name; empty for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, BaseModel):
@@ -91,6 +91,6 @@ def _repr(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text that UTF-8 can hold, and not too long for each of many spans."""
+    """Return a text that UTF-8 can encode, shortened if it is too long for a span."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return beginning(text, _LONGEST)

@@ -68,7 +68,7 @@ class Observation:
         return inspect.signature(self.function)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, without the object of a method; in order where they do not fit."""
+        """Return the arguments of a call by name, without a method's object; by position if they do not fit."""
         try:
             named = self._signature.bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # wrong arguments, which the call itself refuses; or no signature
@@ -85,7 +85,7 @@ def mark(function: F, observation: Observation) -> F:
 
 
 def observation_of(function: Any) -> Observation | None:
-    """The observation of a function; None if its calls make no spans.
+    """Return the observation of a function; None if its calls create no spans.
 
     Args:
         function: a function, a method, a partial, an object that is called, or a wrapper around one of these.
@@ -100,7 +100,7 @@ def observation_of(function: Any) -> Observation | None:
 
 @dataclass(eq=False)
 class Updatable:
-    """What an app adds to a span or a trace.
+    """Values that an app adds to a span or a trace.
 
     Args:
         fields: of `Span` or `Trace`.
@@ -129,15 +129,15 @@ class OpenTrace(Updatable):
         return self.spans[0]
 
     def all_case_fields(self) -> dict[str, Any]:
-        """The fields that the app set of the test case of the whole."""
+        """Return the fields that the app set for the test case of the whole."""
         return {**self.root.case_fields, **self.case_fields}
 
     def given_case(self) -> LLMTestCase | None:
-        """The test case of the whole, if the app gave a test case."""
+        """Return the test case of the whole, if the app provided one."""
         return self.test_case or self.root.test_case
 
     def frozen(self) -> Trace:
-        """The finished trace, frozen."""
+        """Return the finished trace, frozen."""
         spans, root = list(self.spans), self.root
         ids = {span: place for place, span in enumerate(spans)}
         return Trace(
@@ -191,7 +191,7 @@ class OpenSpan(Updatable):
         self.seconds = perf_counter() - self.begun
 
     def case(self) -> LLMTestCase:
-        """The span's own test case: what the app gave, else its input and output as texts."""
+        """Return the span's own test case: the one provided by the app, or its input and output as texts."""
         if self.test_case is not None:
             return self.test_case
         question = self.fields["input"]
@@ -261,7 +261,7 @@ class Use(Recording):
         self._use = self.root = OpenSpan(OpenTrace(self), None, None, metrics, fields=fields)
 
     def ended(self, value: Any, error: BaseException | None = None) -> OpenTrace:
-        """The trace: below one span for the use itself, unless the use was one call of the app.
+        """Return the trace, with a span for the use itself at the top, unless the use was a single call of the app.
 
         Args:
             value: what came back.
@@ -308,7 +308,7 @@ _place: ContextVar[tuple[Recording, OpenSpan | None]] = ContextVar(
 
 
 def current_span() -> OpenSpan | None:
-    """The current span; None outside of a recording."""
+    """Return the current span; None outside a recording."""
     recording, span = _place.get()
     return span if recording.is_open else None
 
@@ -354,5 +354,5 @@ def as_text(value: Any) -> str | None:
 
 
 def name_of(metric: Any) -> str:
-    """The name of a metric in reports: its own, or its uid."""
+    """Return the name of a metric in reports: its own, or its uid."""
     return metric if isinstance(metric, str) else str(getattr(metric, "name", type(metric).__name__))

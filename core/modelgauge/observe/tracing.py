@@ -318,7 +318,7 @@ def update_current_trace(
 
 
 def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpan | None:
-    """The current span; names are checked outside of a recording too."""
+    """Return the current span. Names are checked outside a recording too."""
     of_cases = CaseFields.__annotations__
     for name in of_case:
         if name not in of_cases:

@@ -12,7 +12,7 @@ def modelgauge_register_suts(register: Register) -> None:
 
 @hookimpl
 def modelgauge_register_metrics(register: Register) -> None:
-    """The metrics of `modelgauge.metrics`; settings are options: `answer_relevancy?threshold=0.7`."""
+    """Register the metrics of `modelgauge.metrics`. Settings are options: `answer_relevancy?threshold=0.7`."""
     register("answer_relevancy", "modelgauge.metrics.judge_metrics:AnswerRelevancyMetric")
     register("bleu", "modelgauge.metrics.ngrams:BLEUMetric")
     register("chrf", "modelgauge.metrics.ngrams:ChrFMetric")

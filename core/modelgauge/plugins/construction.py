@@ -64,7 +64,7 @@ class Registered:
 
     @property
     def owner(self) -> str:
-        """Who claims the name: a distribution, or a table of the user's settings."""
+        """The claimant of the name: a distribution, or a table of the user's settings."""
         return f"[{self.table}] of modelgauge.toml" if self.table else self.distribution
 
     @property
@@ -86,7 +86,7 @@ class Registered:
         return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
 
     def preset(self, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """The options that a name brings besides the given options: its own, or those of the server that it names.
+        """Return the options that a name implies besides the given ones: its own, or those of its server.
 
         Args:
             options: those of the name.
@@ -128,7 +128,7 @@ class Registered:
         return [f"{self.uid}/{name}" for name in names()]
 
     def load(self) -> Callable[..., Any]:
-        """The target, imported where it was given by name.
+        """Return the target, importing it if it was given by name.
 
         Raises:
             PluginError: it cannot be imported, or cannot be called.
@@ -178,14 +178,14 @@ class Parameter:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the parameter takes a secret, so that no option may fill it."""
+        """Whether the parameter takes a secret, so that no option may set it."""
         members = (self.hint, *typing.get_args(self.hint))
         return any(isinstance(member, type) and issubclass(member, Secret) for member in members)
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a constructor takes after the uid.
+    """Parameters of a constructor after the uid.
 
     Args:
         by_name: those that can be passed by name, those of parents included where `**kwargs` hands them on.

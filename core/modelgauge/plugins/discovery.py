@@ -116,7 +116,7 @@ class Plugins:
         self.manager.add_hookspecs(hookspecs)
 
     def of_annotator(self, name: str) -> Registry:
-        """The registry, of annotators or of metrics, that has a name, or a name like it."""
+        """Return the registry, of annotators or of metrics, that has a name, or one like it."""
         if name in self.annotators:
             return self.annotators
         base = name.partition("?")[0]
@@ -246,7 +246,7 @@ class Plugins:
         return tuple(caller.name for caller in callers)
 
     def _implementations(self, hook: str, plugin: object = None) -> list[HookImpl]:
-        """The implementations of a hook, of one plugin or of all, in the order in which pluggy would call them."""
+        """Return the implementations of a hook, of one plugin or of all, in pluggy's calling order."""
         found = getattr(self.manager.hook, hook).get_hookimpls()
         return [each for each in reversed(found) if plugin is None or each.plugin is plugin]
 
@@ -330,7 +330,7 @@ def _load_local(found: Plugins, plugin: str) -> None:
 
 
 def _name_of(implementation: HookImpl) -> str:
-    """The name by which settings call a plugin: of its entry point, or of its file without folder and `.py`."""
+    """Return the name of a plugin in settings: of its entry point, or of its file without folder and `.py`."""
     name = implementation.plugin_name.partition("\0")[2]
     return PurePath(name).stem if names_a_file(name) else name
 

@@ -120,7 +120,7 @@ def modelgauge_register_commands(cli: click.Group, settings: Mapping[str, Any]) 
 
 @hookspec
 def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """A run begins: one test on one SUT, before the first call.
+    """Called when a run begins: one test on one SUT, before the first call.
 
     An exception here is reported and does not break the run; the same holds for the two hooks below. Be quick: the run
     waits. It is not called for sessions of pytest.
@@ -140,7 +140,7 @@ def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) 
 def modelgauge_item_finished(
     run_id: str, record: TestItemRecord | TestItemExceptionRecord, settings: Mapping[str, Any]
 ) -> None:
-    """A test item is done: measured, or failed and recorded as such. Items finish in any order.
+    """Called when a test item is done: measured, or recorded as failed. Items finish in any order.
 
     Args:
         run_id: the run that it belongs to.
@@ -157,7 +157,7 @@ def modelgauge_item_finished(
 
 @hookspec
 def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> None:
-    """A run is over: finished, stopped or cancelled; its files are written.
+    """Called when a run is over: finished, stopped or cancelled. Its files are written.
 
     It is called in a thread, so that other runs of the command go on while you send the record somewhere. A run that is
     resumed ends once more, with the same `run_id`. A session of pytest is a run too.

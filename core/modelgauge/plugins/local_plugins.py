@@ -33,7 +33,7 @@ class _PlainFile(SourceFileLoader):
 
 
 def module_name(plugin: str) -> str:
-    """What the module of `--plugin` is called: the resolved path of a file, the name of a module."""
+    """Return the module name for `--plugin`: the resolved path of a file, the name of a module."""
     if names_a_file(plugin) or is_file(Path(plugin)):
         return str(real_path(Path(plugin).expanduser()))
     return plugin
@@ -107,7 +107,7 @@ def _make_importable(folder: Path) -> None:
 
 
 def _last_line(plugin: str, error: BaseException) -> tuple[str, int | None]:
-    """The innermost line of the plugin's own file in a traceback."""
+    """Return the innermost line of the plugin's own file in a traceback."""
     module = sys.modules.get(plugin)
     file = plugin if names_a_file(plugin) else str(getattr(module, "__file__", plugin))
     line = None

@@ -131,7 +131,7 @@ def spelling(written: str, hint: Any) -> str:
 
 
 def describe_type(hint: Any) -> str:
-    """A type in the words of an error message: `a number`, `a whole number, or none`, `one of 'a', 'b'`."""
+    """Describe a type for error messages: `a number`, `a whole number, or none`, `one of 'a', 'b'`."""
     hint = _plain(hint)
     arguments = typing.get_args(hint)
     if _is_union(hint):
@@ -167,12 +167,12 @@ def _any_of(values: abc.Sequence[Any]) -> str:
 
 
 def is_list(hint: Any) -> bool:
-    """Whether values of this type are written with commas."""
+    """Return whether values of this type are written with commas."""
     return (typing.get_origin(hint) or hint) in _SEQUENCES
 
 
 def _plain(hint: Any) -> Any:
-    """The type behind a NewType or a type alias."""
+    """Return the type behind a NewType or a type alias."""
     while True:
         behind = getattr(hint, "__supertype__", None) or (
             getattr(hint, "__value__", None) if type(hint).__name__ == "TypeAliasType" else None

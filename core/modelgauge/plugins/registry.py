@@ -31,7 +31,7 @@ class Register:
 
     @property
     def entries(self) -> Sequence[Registered]:
-        """What was registered so far."""
+        """The entries registered so far."""
         return tuple(self._entries.values())
 
     def __call__(self, uid: str, target: Callable[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
@@ -189,14 +189,14 @@ class Registry:
                 )
 
     def __iter__(self) -> Iterator[Registered]:
-        """Every entry, by uid; a disputed uid comes once for each plugin that claims it."""
+        """Yield every entry, by uid. A disputed uid occurs once for each plugin that claims it."""
         return (entry for _, claims in sorted(self._claims.items()) for entry in claims)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        """Whether the name would be found, disputed or not."""
+        """Return whether the name exists, disputed or not."""
         return isinstance(name, str) and self._lookup(name.partition("?")[0]) is not None
 
     @property
@@ -319,7 +319,7 @@ class Registry:
 
 
 def _suggested_option(kind: Kind, name: str) -> str:
-    """The option that takes a file, where one is given as a name; empty for other names."""
+    """Return the option that takes a file, if a file is given as a name; "" for other names."""
     if name.endswith(".py"):
         return f"Load the file with --plugin {name}, and name a {KIND_WORDS[kind]} in it. "
     is_dataset = kind == "test" and name.endswith((".csv", ".json", ".jsonl"))

@@ -81,7 +81,8 @@ class Resolver:
     _named_objects: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
-        """Every test with every SUT, ready to run; names may be groups, patterns and labels (see `matches_of`).
+        """Return every test with every SUT, ready to run. Names may be groups, patterns and labels (see
+        `matches_of`).
 
         Pairs that do not fit are left out, with a warning, where a group or a pattern named one of the two.
 
@@ -122,26 +123,26 @@ class Resolver:
         return works
 
     def answered(self, test: TestName, answer_source: AnswerSource) -> Work:
-        """A test and recorded answers, ready to run; no SUT is made."""
+        """Return a test and recorded answers, ready to run; no SUT is created."""
         ((made, names),) = self._tests([test], [])
         return self._work(made, answer_source, self.data(made), self._annotators(names))
 
     def test(self, test: TestName) -> PromptResponseTest:
-        """A test by object or uid."""
+        """Return a test by object or uid."""
         return self._object(test, lambda plugins: plugins.tests, PromptResponseTest, "test")
 
     def sut(self, sut: SUTName) -> PromptResponseSUT[Any, Any]:
-        """A SUT by object or uid."""
+        """Return a SUT by object or uid."""
         return self._object(sut, lambda plugins: plugins.suts, PromptResponseSUT, "SUT")
 
     def annotator(self, annotator: AnnotatorName) -> CompletionAnnotator[Any]:
-        """An annotator by object or uid."""
+        """Return an annotator by object or uid."""
         return self._object(
             annotator, lambda plugins: plugins.of_annotator(str(annotator)), CompletionAnnotator, "annotator"
         )
 
     def data(self, test: PromptResponseTest) -> DependencyPaths:
-        """The data of one test."""
+        """Return the data of one test."""
         return self._data([test])[_owner(test)]
 
     def all_data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
@@ -247,7 +248,7 @@ class Resolver:
         )
 
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
-        """The SUTs that an annotator asks."""
+        """Return the SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
         with in_use([annotator]):  # which may make them now
             named = declared(annotator, "get_suts")
@@ -269,7 +270,7 @@ def _warn_of(left_out: Sequence[LeftOut]) -> None:
 
 
 def _also_without_data(uids: Sequence[str]) -> list[str]:
-    """A line that names further tests without data, and the command that says what each needs; none for no tests."""
+    """Return a line that names further tests without data, and the command that lists their needs; "" for none."""
     if not uids:
         return []
     command = f"modelgauge dependencies list --test {uids[0]}"
@@ -278,7 +279,7 @@ def _also_without_data(uids: Sequence[str]) -> list[str]:
 
 
 def _owner(test: PromptResponseTest) -> str:
-    """The owner of a test's data: its uid without options, so that variants of a test share their data."""
+    """Return the owner of a test's data: its uid without options, so that variants of a test share their data."""
     return test.uid.partition("?")[0]
 
 

@@ -33,7 +33,7 @@ _SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
 
 class RerunOptions(RunnerOptions, total=False):
-    """What `resume` and `rescore` take by name: what a `Runner` takes, and plugins by their files."""
+    """Keyword arguments of `resume` and `rescore`: those of a `Runner`, and plugins by file."""
 
     plugin_files: Sequence[str]
 
@@ -233,7 +233,7 @@ def _prepared_rest(
     *,
     continues: RunFolder | None,
 ) -> Iterator[tuple[Runner, Work, Resolver]]:
-    """The items of a run that have no record, ready to be asked; within, metrics without a judge have the run's."""
+    """Yield the items of a run without a record, ready to be processed. Metrics without a judge use the run's."""
     folder, described = original.folder, original.described
     rescores = folder.rescores()
     if rescores is not None:
@@ -285,7 +285,7 @@ def _rescore_one(
 
 
 def _of_own(names: Names, original: OriginalRun) -> Names:
-    """Names in which a form without a file is that of the run's own: read in another way, it holds other goldens.
+    """Return the names, with the format of the run's own goldens if none is given with a file.
 
     A test or a file that somebody else's run names must be what it was, also where the caller names it too.
     """
@@ -302,7 +302,7 @@ def _of_own(names: Names, original: OriginalRun) -> Names:
 
 
 def _test(original: OriginalRun, names: Names, goldens: NamedGoldens | None, runner: Runner) -> TestName:
-    """The test that measures: the caller's, else that of the goldens, else the run's."""
+    """Return the test that measures: the caller's, or that of the goldens, or the run's."""
     own = original.described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
     return names.test or own
 

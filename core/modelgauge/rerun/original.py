@@ -37,7 +37,7 @@ NEW_RUN = "Start a new run: the cache pays for what is equal."
 
 
 class Names(NamedTuple):
-    """What the caller names: uids, or objects.
+    """Names given by the caller: uids, or objects.
 
     Args:
         test: that measures.
@@ -109,7 +109,7 @@ class OriginalRun:
         self.plugins = inputs.plugins if self.is_own else ()
 
     def local_data(self) -> dict[str, str]:
-        """The local files that were given for the test's data; other tests of the command had theirs."""
+        """Return the local files that were given for the test's data, not those of the command's other tests."""
         keys = [name for key in self.described.dependency_versions for name in (key, f"{self._owner}:{key}")]
         given = self.described.inputs.dependencies
         return {name: given[name] for name in given if name in keys}
@@ -126,7 +126,7 @@ class OriginalRun:
         return {f"{self._owner}:{key}": version for key, version in versions.items()}
 
     def recorded_answers(self, folder: RunFolder) -> AnswerSource:
-        """The run's SUT as its answers in the journal of a folder stand for it: nobody is asked."""
+        """Return the answers in the journal of a folder as an answer source in place of the run's SUT."""
         return AnswerSource(
             uid=self.described.sut_uid,
             initialization=Initialization.load(self.described.sut_initialization),
@@ -137,7 +137,7 @@ class OriginalRun:
     # --- goldens -----------------------------------------------------------------------------------------------------
 
     def goldens(self, names: Names, *, moved: str | Path | None = None) -> NamedGoldens | None:
-        """The goldens and metrics that the caller names, else the run's own; None if it is of another test.
+        """Return the goldens and metrics that the caller names, or the run's own; None for other tests.
 
         Args:
             names: of another file and other metrics.
@@ -175,7 +175,7 @@ class OriginalRun:
         return goldens
 
     def _goldens_of_another_file(self, file: Path, metrics: Sequence[str], form: FileForm) -> NamedGoldens:
-        """Goldens of the caller's file; the run's columns count where the caller named none."""
+        """Return the goldens in the caller's file, with the run's columns if the caller named none."""
         earlier = {field: column for field, column in self.form.columns.items() if field not in form.columns}
         kept, lacking = inherited(file, form, earlier)
         read = ", ".join(f"'{field}' from '{column}'" for field, column in lacking.items())
@@ -202,7 +202,7 @@ class OriginalRun:
         pinned: bool,
         goldens: NamedGoldens | None,
     ) -> Runner:
-        """A runner with what the run's results depend on, and the caller's own options for the rest.
+        """Return a runner with the options that the run's results depend on, and the caller's options for the rest.
 
         What is fixed counts before what the caller gives, and that before what is only the default.
 
@@ -280,7 +280,7 @@ class OriginalRun:
             )
 
     def _data_dir(self, settings: Settings, data_dir: str | Path | None) -> Path:
-        """The data folder of the run, with its cache: above it, unless its folder was moved; then the caller's.
+        """Return the run's data folder, with its cache; the caller's if the run's folder was moved.
 
         The path in the manifest is never used: nothing is written to a place that only a found file names.
         """
@@ -348,7 +348,7 @@ class OriginalRun:
         )
 
     def of_given_outputs(self, why: str) -> RecordError:
-        """The error for a run whose outputs were given to `evaluate` or `assert_test`."""
+        """Return the error for a run whose outputs were passed to `evaluate` or `assert_test`."""
         run_id, again = self.folder.run_id, "Call it again with the same test cases"
         if self.is_session:
             recorded = self.folder.command_line() or []

@@ -66,7 +66,7 @@ class Human(_Alike, CompletionAnnotator[Score]):
         return [rating.model_dump(mode="json", include={"rater", "score", "reason"}) for rating in found]
 
     def translate_response(self, request: dict[str, Any], response: list[dict[str, Any]]) -> Score:
-        """The mean of the ratings."""
+        """Return the mean of the ratings."""
         del request
         reasons = [f"{rating['rater']}: {rating['reason']}" for rating in response if rating["reason"]]
         return Score(
@@ -117,11 +117,11 @@ class RatedAnswers(_Alike, PromptResponseTest):
             yield item.replaced(prompts=prompts)
 
     def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
-        """The one annotator: the people who rated the answers."""
+        """Return the one annotator: the people who rated the answers."""
         return {HUMAN: self._human}
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """The mean of the ratings, and each rater's."""
+        """Return the mean of the ratings, and each rater's."""
         score = item.interactions[0].response.completions[0].get_annotation(HUMAN, Score)
         return {
             HUMAN: score.value,
@@ -129,7 +129,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
         }
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Estimate]:
-        """The means, with bounds in which a rater may have rated every item 1, or 5, that this rater left out."""
+        """Return the means, with bounds in which each rater gives 1, or 5, to every item that they left out."""
         return {
             name: estimate
             if items.missing is None

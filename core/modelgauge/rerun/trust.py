@@ -55,7 +55,7 @@ def _options(named: Iterable[Sequence[str]]) -> str:
 
 
 def _needed_options(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple[str, str, bool]]:
-    """The options that stand for the names of a run that are used, and whether the caller gives them.
+    """Return the options for the names used from a run, and whether the caller gives them.
 
     A bare name of a test or metric means what is installed here, so that nothing of a stranger's is in it. For a data
     set and for data another path will do: their content must be that of the run.
@@ -92,5 +92,5 @@ def _has_parts(name: str) -> bool:
 
 
 def _file_name(plugin: str) -> str:
-    """The name of a plugin's file, by which plugins are compared: the file may have moved since the run."""
+    """Return the file name of a plugin, by which plugins are compared because the file may have moved since the run."""
     return plugin.replace("\\", "/").rpartition("/")[2]

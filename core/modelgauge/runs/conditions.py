@@ -46,7 +46,7 @@ class Condition:
             ) from None
 
     def holds(self, value: float) -> bool:
-        """Whether the condition is true of a value."""
+        """Return whether the condition is true of a value."""
         at_least, at_most = (reaches(value, self.number, higher_is_better=higher) for higher in (True, False))
         held = {
             "<": not at_least,

@@ -45,7 +45,7 @@ class GroupMean(Frozen):
 
 
 def group_means(records: Sequence[TestRecord]) -> Iterator[GroupMean]:
-    """The mean of each result that two tests of a group or more have on a SUT.
+    """Compute the mean of each result that two or more tests of a group have on a SUT.
 
     Args:
         records: of one command.
@@ -80,7 +80,7 @@ def group_means(records: Sequence[TestRecord]) -> Iterator[GroupMean]:
 
 
 def _range(records: Sequence[TestRecord], name: str) -> tuple[float, float]:
-    """The lowest and the highest value that a result can have in all tests, as far as they are known."""
+    """Return the lowest and the highest possible value of a result over all tests, as far as known."""
     ranges = [(record.ranges or {}).get(record.measurement_of(name), (None, None)) for record in records]
     low, high = zip(*ranges, strict=True)
     return (-math.inf if None in low else min(low), math.inf if None in high else max(high))
@@ -120,7 +120,7 @@ def _mean_bounds(bounds: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _stderr(estimate: Estimate) -> float | None:
-    """The standard error of a result; without a spread, that which belongs to the longer arm of its interval."""
+    """Return the standard error of a result; if there is none, the one implied by the longer arm of its interval."""
     if estimate.stderr or estimate.interval is None:
         return 0.0 if estimate.interval_kind == "exact" else estimate.stderr
     return max(

@@ -1,4 +1,4 @@
-"""Which runs a name means: an id of a run or an invocation, the beginning of an id, `latest`, a folder, or a file."""
+"""Resolution of run names: ids of runs or invocations, prefixes of ids, `latest`, folders, and files."""
 
 import logging
 import re
@@ -22,11 +22,11 @@ _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _MOST_LISTED = 5
 
 RUN = instance_of((str, Path), "the id or the folder of a run, or 'latest'")
-"""What Python's functions take as the name of runs."""
+"""Type of run names in Python."""
 
 
 def data_folder(given: str | Path | None) -> Path:
-    """The data folder that a caller gives, else that of the settings.
+    """Return the given data folder, or that of the settings.
 
     Raises:
         InvalidOptionError: it is no path.
@@ -36,7 +36,7 @@ def data_folder(given: str | Path | None) -> Path:
 
 
 def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
-    """The runs that a name means, oldest first.
+    """Return the runs with this name, oldest first.
 
     Args:
         data_dir: where runs are looked up by their ids.
@@ -87,12 +87,12 @@ def _folder_named(data_dir: Path, name: str) -> RunFolder | None:
 
 
 def id_of(runs: Sequence[RunFolder]) -> str:
-    """The id by which runs that were found together are found again."""
+    """Return the id that finds these runs again."""
     return runs[0].run_id if len(runs) == 1 else str(runs[0].read_manifest().get("invocation_id"))
 
 
 def lasting_name(name: str, runs: Sequence[RunFolder]) -> str:
-    """What names the same runs later, as `latest` may not: their id, or where they lie.
+    """Return a name that keeps meaning the same runs, unlike `latest`: their id, or their location.
 
     Args:
         name: what a user wrote.
@@ -102,13 +102,13 @@ def lasting_name(name: str, runs: Sequence[RunFolder]) -> str:
 
 
 def find_each(data_dir: Path, names: Iterable[str]) -> list[RunFolder]:
-    """The runs that several names mean, each once; see `find_runs`."""
+    """Return the runs with these names, without duplicates; see `find_runs`."""
     found = (run for name in names for run in find_runs(data_dir, name))
     return list({real_path(run.path): run for run in found}.values())
 
 
 def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str) -> list[RunFolder]:
-    """The runs of the newest invocation, or of an earlier invocation, counted back from it."""
+    """Return the runs of the newest invocation, or of an earlier one, counted back from it."""
     if before >= len(invocations):
         number = len(invocations)
         wanted = f"latest~{before}" if before else "latest"
@@ -122,9 +122,9 @@ def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str)
 
 
 def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> list[RunFolder]:
-    """The only run, or the runs of the only invocation, whose id begins so; none where there is none.
+    """Return the only run, or the runs of the only invocation, whose id has this prefix; none if there is none.
 
-    Where an invocation and runs of it alone begin so, all its runs are meant.
+    If an invocation and only its own runs have this prefix, all its runs are meant.
 
     Raises:
         RecordError: several do.
@@ -151,12 +151,12 @@ def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> 
 
 
 def is_file_of_records(path: Path) -> bool:
-    """Whether a path is that of a file with whole records, not of a file in the folder of a run."""
+    """Return whether a path is a file with whole records, not a file in the folder of a run."""
     return is_file(path) and not (path.name in RUN_FILES and is_file(path.parent / MANIFEST))
 
 
 def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Sequence[RecordError]]:
-    """The runs that a name means, and the errors of those of them that cannot be read.
+    """Return the runs with this name, and the errors of those that cannot be read.
 
     Args:
         data_dir: where runs are looked up by their ids.

@@ -98,7 +98,7 @@ class RatingsFile:
         append_line(self.path, line.model_dump_json().encode())
 
     def in_force(self) -> list[Rating]:
-        """The ratings that count, in the order in which they were given: of each rater and item the last.
+        """Return the ratings that count, in order: the last of each rater and item.
 
         Raises:
             RecordError: the file is damaged; the message names the line.
@@ -129,7 +129,7 @@ def _read(data: Any, where: str, unknown: UnknownFields) -> Rating | Undo:
 
 
 def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
-    """Which repeat of an item was measured first, and its measurements: this is the answer that people judge."""
+    """Return the first measured repeat of an item, and its measurements: the answer that people judge."""
     if not item.is_scored or not item.repeat_measurements:
         return 0, item.measurements
     failed = {failure.repeat for failure in item.failures}

@@ -28,7 +28,7 @@ def record_as_json(
     chosen: Callable[[RecordedRun], Iterable[ItemRecord]] | None = None,
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
-    """A record with its items as one JSON object, in pieces: items in the order of the test, one a line.
+    """Yield a record with its items as one JSON object, in pieces: items in the order of the test, one per line.
 
     Args:
         run: its record and where it lies.
@@ -56,7 +56,7 @@ def record_as_json(
 
 
 def records_as_json(runs: Iterable[RecordedRun], **wanted: Any) -> Iterator[str]:
-    """Several records as `{"records": [...]}`, in pieces.
+    """Yield several records as `{"records": [...]}`, in pieces.
 
     Args:
         runs: their records and where they lie.
@@ -70,7 +70,7 @@ def records_as_json(runs: Iterable[RecordedRun], **wanted: Any) -> Iterator[str]
 
 
 def _list(name: str, items: Iterable[ItemRecord]) -> Iterator[str]:
-    """Each item stands on a line of its own, so that a reader need not hold them all."""
+    """Yield a list with each item on its own line, so that a reader need not load them all."""
     yield f',\n"{name}": ['
     comma = ""
     for item in items:
@@ -104,9 +104,9 @@ def _records(data: Any) -> list[Any]:
 
 
 def _without_items(file: Path) -> list[dict[str, Any]] | None:
-    """The records of a file as JSON, with [offset, number] of its lines in place of each list of items.
+    """Return the records of a file as JSON, with [offset, number] of its lines in place of each list of items.
 
-    None if items have no lines of their own: an older version wrote the file, or another program.
+    None if items are not on lines of their own, as in files of older versions or other programs.
     """
     parts: list[bytes] = []
     offset = number = 0  # of lines of items that follow each other
@@ -142,7 +142,7 @@ def _record(data: dict[str, Any], file: Path) -> TestRecord:
 
 
 def _items(file: Path, offset: int, number: int) -> Iterator[ItemRecord]:
-    """The items on the lines that follow each other from an offset on."""
+    """Yield the items on consecutive lines from an offset on."""
     with opened(file, links=True) as lines:
         lines.seek(offset)
         for line in islice(lines, number):

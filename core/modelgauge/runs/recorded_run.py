@@ -61,16 +61,18 @@ class RecordedRun:
         return RecordLines(self.record) if self.folder is None else JournalLines(self.folder.journal)
 
     def command(self, verb: str) -> str:
-        """The command line that does something with the run."""
+        """Return a command line for this run."""
         return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
 
     @property
     def needs_correction(self) -> bool:
-        """Whether it ended by an error of its test's author: done again, it ends alike."""
+        """Whether it ended with an error of its test's author, which would occur again."""
         return self.record.failure is not None and self.record.failure.stage != "run"
 
     def to_go_on(self) -> str | None:
-        """The command that continues a stopped run; None if nothing is left, or only its caller can continue it."""
+        """Return the command that continues a stopped run; None if nothing is left, or only its caller can continue
+        it.
+        """
         failure = self.record.failure
         if failure is not None and failure.error_type == NewRunNeededError.__name__:
             return None
@@ -88,7 +90,7 @@ class RecordedRun:
         return RunFolder(self.folder.path.parent / rescored).command("rescore")
 
     def _of_objects(self) -> str | None:
-        """How a run of a caller's own objects goes on, in Python: no command knows them."""
+        """Return how to continue a run of a caller's own objects in Python, since no command has them."""
         inputs = {} if self.folder is None else self.folder.read_manifest().get("inputs")
         objects = inputs.get("objects") if isinstance(inputs, dict) else None
         if self.folder is None or not isinstance(objects, list):
@@ -106,7 +108,7 @@ class RecordedRun:
         yield from items.records(written[items.has_failures[written]])
 
     def not_passed(self, *, partial: bool = False) -> Iterator[ItemRecord]:
-        """The scored items that are below a threshold, in the order of the test.
+        """Return the scored items below a threshold, in the order of the test.
 
         Args:
             partial: those too of which repeats failed.
@@ -123,7 +125,7 @@ def _frames() -> Any:
 
 
 def higher_cap(records: Iterable[TestRecord]) -> str:
-    """The options that `resume` needs, since caps were reached; nothing where none was."""
+    """Return the options that `resume` needs because caps were reached; "" if none was."""
     messages = " ".join(record.failure.message for record in records if record.failure is not None)
     return "".join(
         f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in messages

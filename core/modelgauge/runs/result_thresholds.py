@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class ResultThreshold:
-    """What a result must reach: at least a number; at most, where it is better the lower it is.
+    """Threshold of a result: a minimum, or a maximum if lower is better.
 
     Args:
         test: of tests with this name or pattern, or of the mean over the group of this name; None for all tests.
@@ -57,7 +57,7 @@ class ResultThreshold:
         return cls(test.strip() or None, result.strip(), value)
 
     def is_of(self, test: str) -> bool:
-        """Whether it is for the runs of a test: for all tests, or by its name or pattern."""
+        """Return whether it applies to a test: to all tests, or by name or pattern."""
         return self.test is None or fnmatchcase(test, self.test)
 
 
@@ -125,7 +125,7 @@ def _misspelt(name: str, declared: Collection[str]) -> bool:
 
 
 class ThresholdOutcome(Frozen):
-    """Whether a result of a run, or the mean over a group, reached a threshold.
+    """Outcome of a threshold for a result of a run, or for the mean over a group.
 
     Args:
         test: the test, or the group.
@@ -203,7 +203,7 @@ def _of_runs(records: Sequence[TestRecord], threshold: ResultThreshold) -> Itera
 
 
 def _of_group(records: Sequence[TestRecord], threshold: ResultThreshold) -> Iterator[ThresholdOutcome]:
-    """The outcomes of the mean over a group, one for each SUT; of runs that have no mean, they have no value."""
+    """Return the outcomes of the mean over a group, one for each SUT; runs without a mean have no value."""
     means = {
         mean.sut: mean
         for mean in group_means(records)

@@ -37,7 +37,7 @@ class Selection:
         return self != Selection()
 
     def of(self, run: RecordedRun) -> Iterator[ItemRecord]:
-        """The items of a run that are wanted, in the wanted order.
+        """Return the selected items of a run, sorted.
 
         Raises:
             UnknownNameError: the run has no item with one of the ids.
@@ -60,7 +60,7 @@ class Selection:
             condition.check_name(known, "measurements")
 
     def _selected(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
-        """The wanted items in the order of the test; all measurements are added to `known`, all ids to `ids`."""
+        """Yield the selected items in the order of the test; add all measurements to `known`, all ids to `ids`."""
         left = set(self.ids)
         for record in run.items().records():
             known.update(dict.fromkeys(record.measurements))
@@ -80,7 +80,7 @@ class Selection:
             )
 
     def _rank(self, record: ItemRecord) -> tuple[float, int]:
-        """Where an item stands when items are sorted by a measurement."""
+        """Return the sort key of an item for a measurement."""
         name = str(self.sort)
         value = record.measurements.get(name.removeprefix("-"))
         sign = -1.0 if name.startswith("-") else 1.0
@@ -99,5 +99,5 @@ class Selection:
 
 
 def _texts(record: ItemRecord) -> str:
-    """All texts of an item, as JSON has them, without its escapes of quotes and line ends."""
+    """Return all texts of an item as JSON, without escapes of quotes and line ends."""
     return record.model_dump_json().replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")

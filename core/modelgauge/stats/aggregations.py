@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 
 def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing: Missing = None) -> Estimate:
-    """The mean of a measurement with its standard error and 95 % interval.
+    """Return the mean of a measurement with its standard error and 95 % interval.
 
     The kind of the interval depends on what is known of the measurement:
 
@@ -80,7 +80,7 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
 
 
 def mean_of_each(items: MeasuredItems) -> dict[str, Estimate]:
-    """The mean with error bar of every measurement, each over the items that have it; `n` says how many.
+    """Return the mean of every measurement with its error bar, over the items that have it; `n` is their number.
 
     It is what `aggregate_measurements` does unless a test overrides it.
     """
@@ -89,7 +89,7 @@ def mean_of_each(items: MeasuredItems) -> dict[str, Estimate]:
 
 
 def grouped(items: MeasuredItems, key: Key, aggregate: Callable[[MeasuredItems], Value]) -> dict[str, Value]:
-    """One value for each group of items, named by the group, in order of the groups' first appearance.
+    """Aggregate each group of items, by name, in order of the groups' first appearance.
 
     For example `grouped(items, "profession", lambda group: mean(group, "stereotype"))`.
 
@@ -113,7 +113,7 @@ def grouped(items: MeasuredItems, key: Key, aggregate: Callable[[MeasuredItems],
 
 
 def count(items: MeasuredItems, name: str | None = None) -> int:
-    """How many items were scored; with a name, how many of them have this measurement.
+    """Count the scored items; with a name, the items that have this measurement.
 
     Raises:
         UnknownNameError: no item has the measurement.
@@ -122,7 +122,7 @@ def count(items: MeasuredItems, name: str | None = None) -> int:
 
 
 def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
-    """The sum of a measurement; 0 over no items.
+    """Return the sum of a measurement; 0 over no items.
 
     Its bounds let every missing item add the least or the most that it could, or nothing.
 
@@ -148,21 +148,21 @@ def minimum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Esti
 
 
 def maximum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
-    """The largest value of a measurement. Raises as `mean`."""
+    """Return the largest value of a measurement. Raises like `mean`."""
     items, values = _values(items, name, missing, "maximum")
     value = float(values.max())
     return Estimate(value=value, n=len(values), bounds=_bounds(items, name, value, values, np.max))
 
 
 def median(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
-    """The median of a measurement with its order-statistic interval (see `quantiles`). Raises as `mean`."""
+    """Return the median of a measurement with its order-statistic interval (see `quantiles`). Raises like `mean`."""
     return quantiles(items, name, (0.5,), missing=missing)["0.5"]
 
 
 def quantiles(
     items: MeasuredItems, name: str, qs: Iterable[float] = (0.25, 0.5, 0.75), *, missing: Missing = None
 ) -> dict[str, Estimate]:
-    """Quantiles of a measurement, each under its own name: {"0.25": …, "0.5": …, "0.75": …}.
+    """Return quantiles of a measurement, each under its own name: {"0.25": …, "0.5": …, "0.75": …}.
 
     Linear between neighbouring values (definition 7 of Hyndman and Fan 1996). The interval is distribution-free,
     between two of the values (`intervals.quantile_interval`); None if there are too few of them, if items share answers
@@ -185,7 +185,7 @@ def quantiles(
 
 
 def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
-    """The sample standard deviation (divisor n - 1) of a measurement.
+    """Return the sample standard deviation (divisor n - 1) of a measurement.
 
     It has no error bar, since the simple formulas hold for normal values only, and bounds only where no item
     is missing: a deviation may grow or shrink by a further value.
@@ -204,7 +204,7 @@ def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estim
 def _values(
     items: MeasuredItems, name: str, missing: Missing, what: str, *, at_least: int = 1
 ) -> "tuple[MeasuredItems, NDArray[np.float64]]":
-    """The values to aggregate, and the items that they belong to."""
+    """Return the values to aggregate, and the items that they belong to."""
     values = items.column(name, missing=missing)
     if missing is None or missing == "skip":
         those = items.having(name)  # and what was measured of failed items
@@ -249,7 +249,7 @@ def _error_bar(
     items: MeasuredItems,
     name: str,
 ) -> _ErrorBar:
-    """The error bar of a mean, by the table in the docstring of `mean`."""
+    """Return the error bar of a mean, by the table in the docstring of `mean`."""
     bar = error_bar(values, error, clusters, items.ranges.get(name))
     return (
         bar if items.population is None else _of_population(bar, error.mean, len(values) / items.population)
@@ -283,7 +283,7 @@ def error_bar(
 
 
 def _of_population(bar: _ErrorBar, mean: float, share: float) -> _ErrorBar:
-    """An error bar for the mean of a finite set of items, of which a share is measured."""
+    """Return an error bar for the mean of a finite set of items, of which a share is measured."""
     if share >= 1:
         return _ErrorBar(0.0, None, "exact")
     factor = math.sqrt(1 - share)

@@ -1,4 +1,4 @@
-"""How far raters agree: a judge with people, people with each other, several judges.
+"""Agreement of raters: a judge with people, people with each other, several judges.
 
 Kappa, alpha and AC1 are 1 where raters always agree, and 0 where they agree as often as chance would have it; they
 differ in what they take chance to be. Correcting a judge's score lives in `correction`.
@@ -27,7 +27,7 @@ _BLOCK = 1 << 20
 """Numbers that say how often items are in samples, at once: 8 MB for each of several arrays."""
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
-"""What a distance between labels means: nothing, an order, a difference, or a ratio."""
+"""Scale of labels, which determines distances: nominal, ordinal, interval or ratio."""
 
 
 class Ratings(NamedTuple):
@@ -43,14 +43,14 @@ class Ratings(NamedTuple):
 
     @property
     def counts(self) -> "NDArray[np.float64]":
-        """How many raters gave each label to each item: (n, q) float64."""
+        """The number of raters who gave each label to each item: (n, q) float64."""
         each = self.codes[:, :, None] == np.arange(len(self.categories))
         counts: NDArray[np.float64] = each.sum(axis=1, dtype=np.float64)
         return counts
 
 
 def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | None = None) -> Ratings:
-    """Labels of items by raters, ready for the coefficients of agreement.
+    """Prepare labels of items by raters for the coefficients of agreement.
 
     Args:
         rows: (n, r) for each of n >= 1 items the labels of r >= 2 raters, in the same order; None if one gave none.
@@ -84,7 +84,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
 
 
 def raw_agreement(ratings: Ratings) -> float | None:
-    """The share of pairs of raters that agree, averaged over items; None if no item has two labels.
+    """Return the share of pairs of raters that agree, averaged over items; None if no item has two labels.
 
     At extreme prevalence (95 % of the answers are right) it is high by chance alone.
 
@@ -95,7 +95,7 @@ def raw_agreement(ratings: Ratings) -> float | None:
 
 
 def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | None = None) -> float | None:
-    """Cohen's kappa of two raters; with weights, near labels in an order disagree less than distant labels.
+    """Return Cohen's kappa of two raters. With weights, close labels on a scale disagree less than distant ones.
 
     Cohen (1960), Educational and Psychological Measurement 20:37-46; weighted, Cohen (1968), Psychological Bulletin
     70:213-220. Agreement by chance is that of two raters who draw labels at random, each with the rater's own
@@ -146,7 +146,7 @@ def fleiss_kappa(ratings: Ratings) -> float | None:
 
 
 def gwet_ac1(ratings: Ratings) -> float | None:
-    """Gwet's AC1 of any number of raters, which stays meaningful at extreme prevalence.
+    """Return Gwet's AC1 for any number of raters, which stays meaningful at extreme prevalence.
 
     Gwet (2008), British Journal of Mathematical and Statistical Psychology 61:29-48. Agreement by chance happens on
     items that are hard to label; if nearly all items get the same label, there are few.
@@ -161,7 +161,7 @@ def gwet_ac1(ratings: Ratings) -> float | None:
 
 
 def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> float | None:
-    """Krippendorff's alpha of any number of raters, for labels of any level, with missing labels.
+    """Return Krippendorff's alpha for any number of raters, any level of labels, and missing labels.
 
     Krippendorff (2019), "Content Analysis", chapter 12. Agreement by chance is that of labels drawn from all labels of
     the sample, without replacement.
@@ -190,7 +190,7 @@ def agreement_interval(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """The bootstrap interval (BCa) of a coefficient of agreement, over items like these.
+    """Return the bootstrap interval (BCa) of a coefficient of agreement, over items like these.
 
     Efron (1987), JASA 82:171-185. Items are drawn with replacement, so they are taken to be a random sample,
     independent of each other; the raters are taken as they are. Where they agree on all items, nothing varies, and the
@@ -239,7 +239,7 @@ def bootstrapped(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> list[tuple[float | None, Interval | None]]:
-    """Several coefficients of the same ratings, each with its interval; see `agreement_interval`."""
+    """Compute several coefficients of the same ratings, each with its interval; see `agreement_interval`."""
     check_resampling(resamples, confidence)
     # Items with the same labels are one item that is there several times.
     codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
@@ -270,7 +270,7 @@ def _with_interval(
 
 
 def statistic_of(coefficient: Callable[[Ratings], float | None]) -> Statistic:
-    """The statistic of a coefficient: quick for those of this module, also with their options by `partial`."""
+    """Return the statistic of a coefficient. Fast for those of this module, even with options set by `partial`."""
     function: Any = coefficient.func if isinstance(coefficient, partial) else coefficient
     if function in _STATISTICS:
         return partial(_STATISTICS[function], **getattr(coefficient, "keywords", {}))
@@ -284,7 +284,7 @@ def statistic_of(coefficient: Callable[[Ratings], float | None]) -> Statistic:
 
 
 def ratio(part: "NDArray[np.float64]", whole: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """One array by another; NaN where the other is 0."""
+    """Divide one array by another; NaN where the divisor is 0."""
     result: NDArray[np.float64] = np.divide(
         part, whole, out=np.full(np.broadcast_shapes(part.shape, whole.shape), math.nan), where=whole != 0
     )
@@ -367,7 +367,7 @@ def _beyond_chance(
 
 
 def _label_shares(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """How often each label is given: (b, q), each item that has a label counted once."""
+    """Return how often each label is given: (b, q), counting each labelled item once."""
     raters = ratings.counts.sum(axis=1)
     shares = ratings.counts / np.maximum(raters, 1)[:, np.newaxis]
     return ratio(times @ shares, (times @ (raters > 0))[:, np.newaxis])
@@ -376,7 +376,7 @@ def _label_shares(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np
 def _distances(
     categories: tuple[Any, ...], totals: "NDArray[np.float64]", level: Level
 ) -> "NDArray[np.float64]":
-    """The squared distance of each label to each."""
+    """Return the squared distance between all pairs of labels."""
     if level == "nominal":
         return 1 - np.eye(len(categories))
     if level == "ordinal":

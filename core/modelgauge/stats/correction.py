@@ -69,7 +69,7 @@ def prediction_powered_mean(
     unlabelled_clusters: "Labels | None" = None,
     confidence: float = CONFIDENCE,
 ) -> CorrectedMean:
-    """The mean that people would give all items, from a labelled sample and a judge's scores of all (PPI++).
+    """Estimate the mean that people would give all items, from a labelled sample and a judge's scores (PPI++).
 
     Angelopoulos, Duchi and Zrnic (2023), https://arxiv.org/abs/2311.01453, example 6.1: the judge's mean over the
     unlabelled items, plus its mean error over the labelled ones, with the judge weighted by
@@ -182,7 +182,8 @@ def rogan_gladen(
     *,
     confidence: float = CONFIDENCE,
 ) -> CorrectedShare:
-    """The true share of positive items, from a judge whose sensitivity and specificity were measured on others.
+    """Estimate the true share of positive items from a judge whose sensitivity and specificity were measured on
+    others.
 
     Rogan and Gladen (1978), American Journal of Epidemiology 107:71-76: (share + specificity - 1) / (sensitivity +
     specificity - 1), cut to [0, 1]. The interval is that of Lang and Reiczigel (2014), Preventive Veterinary Medicine

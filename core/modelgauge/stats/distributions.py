@@ -14,7 +14,7 @@ _STIRLING_FROM = 20.0
 
 
 def student_t_sf(t: float, df: float) -> float:
-    """The probability that a Student-t variable exceeds `t`.
+    """Return the probability that a Student-t variable exceeds `t`.
 
     Abramowitz and Stegun (1964), 26.7.1: sf(t) = I_x(df/2, 1/2) / 2 with x = df / (df + t²), for t >= 0.
 
@@ -39,7 +39,7 @@ def student_t_sf(t: float, df: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def student_t_quantile(probability: float, df: float) -> float:
-    """The `t` that a Student-t variable stays below with this probability.
+    """Return the `t` that a Student-t variable stays below with this probability.
 
     Newton's method on log sf as a function of log t, which is decreasing and concave: after its first step it
     approaches the root from one side. It starts at the normal quantile, the limit for large `df`.
@@ -71,14 +71,14 @@ def student_t_quantile(probability: float, df: float) -> float:
 
 
 def student_t_pdf(t: float, df: float) -> float:
-    """The density of Student's t at `t`; for the arguments see `student_t_sf`."""
+    """Return the density of Student's t at `t`; for the arguments see `student_t_sf`."""
     log_norm = _log_beta(0.5 * df, 0.5) + 0.5 * math.log(df)
     ratio = t / math.sqrt(df)
     return math.exp(-log_norm - 0.5 * (df + 1.0) * math.log1p(ratio * ratio))
 
 
 def f_sf(f: float, df: float, df_within: float) -> float:
-    """The probability that an F variable exceeds `f`.
+    """Return the probability that an F variable exceeds `f`.
 
     Abramowitz and Stegun (1964), 26.6.2: sf(f) = I_x(df_within / 2, df / 2) with x = df_within / (df_within + df f).
 
@@ -93,7 +93,7 @@ def f_sf(f: float, df: float, df_within: float) -> float:
 
 
 def binomial_sf(k: float, n: float, probability: float) -> float:
-    """The probability of `k` or more successes in `n` independent trials.
+    """Return the probability of `k` or more successes in `n` independent trials.
 
     Abramowitz and Stegun (1964), 26.5.24: P(X >= k) = I_p(k, n - k + 1). (In scipy, sf means P(X > k).) Between
     whole numbers, which occur as effective sample sizes, it is that beta function.
@@ -113,7 +113,7 @@ def binomial_sf(k: float, n: float, probability: float) -> float:
 
 
 def _beta_cdf(log_x: float, log_rest: float, a: float, b: float) -> float:
-    """The regularized incomplete beta function I_x(a, b).
+    """Return the regularized incomplete beta function I_x(a, b).
 
     It is given log x and log(1 - x), so that neither loses digits. Continued fraction of NIST DLMF 8.17.22,
     https://dlmf.nist.gov/8.17#v, on the side of the symmetry I_x(a, b) = 1 - I_(1-x)(b, a) where it converges
@@ -130,7 +130,7 @@ def _beta_cdf(log_x: float, log_rest: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of `_beta_cdf` by the modified Lentz method (Thompson and Barnett 1986)."""
+    """Return the continued fraction of `_beta_cdf` by the modified Lentz method (Thompson and Barnett 1986)."""
     tiny = 1e-300  # stands for a denominator of zero
     d = 1.0 / _nonzero(1.0 - (a + b) * x / (a + 1.0), tiny)
     c = 1.0

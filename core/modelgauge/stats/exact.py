@@ -14,7 +14,7 @@ _MOST = 1_000_000
 
 
 def fraction_of(number: float) -> Fraction:
-    """The simple fraction that a number stands for, 1/3 for 0.333…; where there is none, just its value."""
+    """Return the simple fraction that a number stands for, 1/3 for 0.333…; if there is none, its exact value."""
     exact = Fraction(number)
     if exact.denominator <= _MOST:
         return exact
@@ -23,7 +23,7 @@ def fraction_of(number: float) -> Fraction:
 
 
 def exact_mean(numbers: Iterable[float]) -> float:
-    """The mean of finite numbers, of which there is at least one."""
+    """Return the mean of one or more finite numbers."""
     numbers = list(numbers)
     if len(numbers) == 1:  # nearly always
         return 0.0 + numbers[0]  # which is never -0.0
@@ -32,7 +32,7 @@ def exact_mean(numbers: Iterable[float]) -> float:
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """The probability that at least one of k answers, drawn from n answers, is right.
+    """Return the probability that at least one of k answers, drawn from n answers, is right.
 
     The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code",
     https://arxiv.org/abs/2107.03374, equation 1: 1 - C(n - right, k) / C(n, k). It assumes that the answers are

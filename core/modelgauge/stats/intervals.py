@@ -48,7 +48,7 @@ class MeanError(NamedTuple):
 
 
 def mean_error(values: "ArrayLike", clusters: "Labels | None" = None) -> MeanError:
-    """A mean and its standard error, clustered where values come in groups that are not independent.
+    """Return a mean and its standard error, clustered if values come in groups that are not independent.
 
     Without clusters: s / sqrt(n), with the sample variance s² (divisor n - 1), for 0/1 values too.
 
@@ -149,7 +149,7 @@ def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: fl
 
 
 def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Student's t interval for a mean: mean ± t · stderr. None if there is no standard error.
+    """Return Student's t interval for a mean: mean ± t · stderr. None if there is no standard error.
 
     It is None too if all values are equal, since such a sample says nothing about the variance. `wilson_interval` and
     `bounded_interval` know the range, so they have an interval then.
@@ -176,7 +176,7 @@ def bounded_interval(
     clusters: "Labels | None" = None,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """An interval for the mean of values whose lowest and highest possible value is known.
+    """Return an interval for the mean of values whose lowest and highest possible value is known.
 
     It is Student's t interval for the values together with one and a half imaginary observations at each end of the
     range, cut off at these ends. Imaginary observations are the idea of Agresti and Coull (1998, The American
@@ -206,7 +206,7 @@ def bounded_interval(
 
 
 def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """The score interval for a proportion of Wilson (1927), JASA 22:209-212. None if n is 0.
+    """Return Wilson's score interval for a proportion (1927, JASA 22:209-212). None if n is 0.
 
     It stays within [0, 1], contains successes / n, and keeps its coverage for small n and for 0 or n
     successes, where ± 1.96 standard errors fails (Brown, Cai and DasGupta 2001).
@@ -234,7 +234,7 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
 
 
 def is_proportion(values: "NDArray[np.float64]", declared: Interval | None = None) -> bool:
-    """Whether values are right and wrong: only 0 and 1, both of them unless (0, 1) is their declared range.
+    """Return whether values are right and wrong: only 0 and 1, and both unless (0, 1) is their declared range.
 
     Zeros alone might be amounts that nobody declared a range for.
     """
@@ -244,7 +244,7 @@ def is_proportion(values: "NDArray[np.float64]", declared: Interval | None = Non
 
 
 def quantile(ordered: "Ordered", q: float) -> float:
-    """The q-quantile of values in rising order, linear between neighbours.
+    """Return the q-quantile of values in ascending order, linear between neighbours.
 
     Definition 7 of Hyndman and Fan (1996): numpy's default, written so that values of any size neither
     overflow nor leave their range.
@@ -263,7 +263,7 @@ def quantile(ordered: "Ordered", q: float) -> float:
 
 
 def quantile_interval(ordered: "Ordered", q: float, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """A distribution-free interval for a quantile, from the l-th to the u-th value in rising order.
+    """Return a distribution-free interval for a quantile, from the l-th to the u-th value in ascending order.
 
     The number of values up to the true quantile is binomial (n, q); l and u cut at most (1 - confidence) / 2
     off each side (Conover 1999, "Practical Nonparametric Statistics", section 3.2). Its coverage is at least
@@ -291,7 +291,7 @@ def quantile_interval(ordered: "Ordered", q: float, *, confidence: float = CONFI
 
 
 def cluster_codes(clusters: "Labels") -> "NDArray[np.int64]":
-    """A number for each label, from 0 and without gaps, equal where the labels are: (n,) int64."""
+    """Return a number for each label, from 0 and without gaps: (n,) int64. Equal labels have equal numbers."""
     if isinstance(clusters, np.ndarray):
         inverse: NDArray[np.int64] = np.unique(clusters, return_inverse=True)[1]
         return inverse
@@ -301,7 +301,7 @@ def cluster_codes(clusters: "Labels") -> "NDArray[np.int64]":
 
 
 def joined_clusters(*labelings: "Labels | None") -> "NDArray[np.int64] | None":
-    """The clusters of items that several labelings join: codes as of `cluster_codes`; None if all are alone.
+    """Return the clusters of items that several labelings join: codes like `cluster_codes`; None if all are alone.
 
     Items belong together where they have an equal label in any labeling, directly or over other items: the
     connected components.
@@ -319,7 +319,7 @@ def joined_clusters(*labelings: "Labels | None") -> "NDArray[np.int64] | None":
 
 
 def _components(first: "NDArray[np.int64]", second: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """The connected components of two labelings, by union-find over the first's clusters."""
+    """Return the connected components of two labelings, by union-find over the first's clusters."""
     parents = list(range(int(first.max()) + 1))
 
     def root(cluster: int) -> int:
@@ -335,7 +335,7 @@ def _components(first: "NDArray[np.int64]", second: "NDArray[np.int64]") -> "NDA
 
 
 def cluster_sums(values: "NDArray[np.float64]", clusters: "Labels") -> "NDArray[np.float64]":
-    """The sum of each cluster's values, added in rising order, so that the items' order has no effect."""
+    """Return the sum of each cluster's values, added in ascending order so that the items' order has no effect."""
     codes = cluster_codes(clusters)
     order = np.lexsort((values, codes))
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -343,7 +343,7 @@ def cluster_sums(values: "NDArray[np.float64]", clusters: "Labels") -> "NDArray[
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations hold this share of a normal distribution: 1.96 for 0.95."""
+    """Return the number of standard deviations that contain this share of a normal distribution: 1.96 for 0.95."""
     return NormalDist().inv_cdf(1 - _tail(confidence))
 
 
@@ -353,7 +353,7 @@ def _check_quantile(q: float) -> None:
 
 
 def _tail(confidence: float) -> float:
-    """The probability beyond either end of a two-sided interval."""
+    """Return the probability beyond either end of a two-sided interval."""
     if not 0.0 < confidence < 1.0:
         raise InvalidDataError(f"There is no confidence of {confidence}.", fix="Give 0.95 for 95 %.")
     return (1 - confidence) / 2
@@ -370,5 +370,5 @@ def halved(
 
 
 def power_of_two(largest: float) -> float:
-    """The largest power of two that is not above a number; 1 for 0."""
+    """Return the largest power of two that does not exceed a number; 1 for 0."""
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0

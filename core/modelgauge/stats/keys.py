@@ -36,7 +36,7 @@ class _NoMeasurements(Mapping[str, float]):
 
 
 def key_function(key: Key) -> Callable[[MeasuredTestItem], Hashable]:
-    """The function that a key stands for: see `MeasuredItems.group_by`."""
+    """Return the function for a key: see `MeasuredItems.group_by`."""
     if not isinstance(key, str):
         return lambda item: _hashable(key(item), item)
 
@@ -74,7 +74,7 @@ def _hashable(group: Hashable, item: MeasuredTestItem) -> Hashable:
 
 
 def group_of_failed(of_item: Callable[[MeasuredTestItem], Hashable], test_item: TestItem) -> Hashable:
-    """The group of an item that has no measurements.
+    """Return the group of an item that has no measurements.
 
     Args:
         of_item: see `key_function`.

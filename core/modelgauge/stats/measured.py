@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modelgauge.data.results import Direction
 
 Missing: TypeAlias = float | Literal["skip"] | None
-"""What stands for a measurement that an item does not have: a number; "skip", nothing; None, an error."""
+"""Replacement for a measurement that an item lacks: a number; "skip" to leave the item out; None to raise an error."""
 
 Range: TypeAlias = tuple[float, float]
 
@@ -111,11 +111,11 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     @abstractmethod
     def _item(self, index: int) -> MeasuredTestItem:
-        """The item at an index, 0 <= index < len(self)."""
+        """Return the item at an index, 0 <= index < len(self)."""
 
     @abstractmethod
     def _column_values(self, name: str) -> "NDArray[np.float64]":
-        """A measurement of every item, (len(self),) float64, NaN where an item does not have it.
+        """Return a measurement of every item, (len(self),) float64, NaN for items without it.
 
         The array is handed on to authors: a new array each time, or read-only.
         """
@@ -124,7 +124,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     @property
     def missing(self) -> int | None:
-        """How many items have no measurements, failed and unfinished; None if unknown."""
+        """The number of items without measurements, failed and unfinished; None if unknown."""
         return None if self.unplaced or self.unfinished is None else len(self.failed) + self.unfinished
 
     @overload
@@ -132,7 +132,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     @overload
     def __getitem__(self, index: slice) -> "MeasuredItems": ...
     def __getitem__(self, index: int | slice) -> "MeasuredTestItem | MeasuredItems":
-        """An item, or a view of some; a failed item has no place in the order, so a slice holds none."""
+        """Return an item, or a view of some. Failed items have no position, so a slice contains none."""
         if isinstance(index, slice):
             places = range(len(self))[index]
             return _View(self, places, (), self.unplaced + len(self.failed), self._unfinished_of_part())
@@ -142,7 +142,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         return f"<{len(self)} measured items, {len(self.failed)} failed, with {items_of(self._by_name())}>"
 
     def column(self, name: str, *, missing: Missing = None) -> "NDArray[np.float64]":
-        """One measurement of all items as a float64 array, in the order of the items.
+        """Return one measurement of all items as a float64 array, in the order of the items.
 
         Args:
             name: of the measurement.
@@ -167,7 +167,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         return filled
 
     def having(self, name: str) -> "MeasuredItems":
-        """A view of the items that have this measurement, and of all failed items, which might have it.
+        """Return a view of the items that have this measurement, and of all failed items, which might have it.
 
         A failed item that was measured in part is one of these items, if it has this measurement.
 
@@ -182,7 +182,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         return _View(self, places, self.failed, self.unplaced, self.unfinished)
 
     def group_by(self, key: Key) -> "dict[Hashable, MeasuredItems]":
-        """Views of the items that share a key, in order of the key's first appearance.
+        """Return views of the items that share a key, in order of the key's first appearance.
 
         A failed item belongs to the group that the key gives for it, without measurements. If the key is a function
         that reads measurements, or that raises for a failed item, the item's group is unknown: it is `unplaced` in
@@ -314,7 +314,7 @@ class _View(MeasuredItems):
 
 
 def _fill(missing: Missing) -> float | None:
-    """The number that stands in for a missing measurement; None if nothing does."""
+    """Return the number that replaces a missing measurement; None if there is none."""
     if isinstance(missing, str) and missing != "skip":
         raise InvalidDataError(
             f"missing={missing!r} says nothing.", fix='Say missing="skip" or missing=<a number>.'

@@ -108,7 +108,7 @@ class FunctionSUT(_OfFunction[str, Answer]):
         return prompt.text
 
     def translate_response(self, request: str, response: Answer) -> SUTResponse:
-        """The function's answer as the only completion."""
+        """Return the function's answer as the only completion."""
         del request
         completion = SUTCompletion(response) if isinstance(response, str) else response
         return SUTResponse((completion,))

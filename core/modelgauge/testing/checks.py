@@ -1,7 +1,7 @@
-"""What authors call: all promises of a plugin, or of one object, checked.
+"""Checks of a plugin, or of one object, for authors.
 
 The promises are functions in `plugin_checks`, `object_checks` and `item_checks`. Nothing here imports pytest;
-`conformance` returns what pytest can parametrise.
+`conformance` returns cases for its `parametrize`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +162,7 @@ def check_test(
 
 
 def list_rules() -> list[tuple[str, str, tuple[str, ...]]]:
-    """Each rule's id, its promise, and the kinds of objects that it checks."""
+    """List each rule's id, its promise, and the kinds of objects that it checks."""
     rules = dict.fromkeys(rule for rules in RULES.values() for rule in rules)
     return [
         (rule_id(rule), str(rule.__doc__), tuple(kind for kind, rules in RULES.items() if rule in rules))
@@ -183,7 +183,7 @@ def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **
 
 
 def _store(data_dir: str | Path | None) -> DependencyStore:
-    """The store of fetched data; where there is none yet, a folder that is gone when the process ends."""
+    """Return the store of fetched data; if there is none yet, a folder that is removed when the process exits."""
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     if data_dir is None and not folder.is_dir():
         return DependencyStore(Path(_scratch().name), offline=True)

@@ -61,12 +61,12 @@ class FakeSUT(PromptResponseSUT[AnyPrompt, SUTResponse]):
         self.capabilities = tuple(capabilities)  # type: ignore[misc]  # a real SUT's are its class's, a fake's its object's
 
     def translate_text_prompt(self, prompt: TextPrompt) -> TextPrompt:
-        """The prompt itself."""
+        """Return the prompt itself."""
         self.prompts.append(prompt)
         return prompt
 
     def translate_chat_prompt(self, prompt: ChatPrompt) -> ChatPrompt:
-        """The prompt itself."""
+        """Return the prompt itself."""
         self.prompts.append(prompt)
         return prompt
 
@@ -93,7 +93,7 @@ class FakeSUT(PromptResponseSUT[AnyPrompt, SUTResponse]):
         return SUTResponse(completions=(completion,) * (asked.num_completions or 1))
 
     def translate_response(self, request: AnyPrompt, response: SUTResponse) -> SUTResponse:
-        """The response itself."""
+        """Return the response itself."""
         del request
         return response
 
@@ -159,7 +159,7 @@ class FakeAnnotator(CompletionAnnotator[Any]):
         return annotation
 
     def translate_response(self, request: FakeAnnotatorRequest, response: Any) -> Any:
-        """The annotation, as an object of its class."""
+        """Return the annotation as an object of its class."""
         del request
         return response if self.kind is None else typed(response, self.kind)
 
@@ -195,12 +195,12 @@ class FakeTest(PromptResponseTest):
         self.measured: list[TestItemAnnotations] = []
 
     def make_test_items(self, dependencies: Mapping[str, Any]) -> Iterable[TestItem]:
-        """The given items."""
+        """Return the given items."""
         del dependencies
         return self.items
 
     def get_annotators(self) -> Mapping[str, Annotator | str]:
-        """The given annotators."""
+        """Return the given annotators."""
         return self.annotators
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
@@ -240,7 +240,7 @@ def _scored(reply: str | SUTCompletion | SUTResponse, prompt: ContinuationPrompt
 
 
 def _made_up_logprobs(text: str, count: int) -> tuple[TopTokens, ...]:
-    """Words as tokens: the reply's word first, each further word less likely by one."""
+    """Return words as tokens: the reply's word first, and each further word less likely by one."""
     return tuple(
         TopTokens(
             top_tokens=tuple(

@@ -99,7 +99,7 @@ class _AuditWatch:
 
 
 def _line() -> str:
-    """The line of the plugin's code that is being executed, as a traceback has it."""
+    """Return the line of the plugin's code being executed, as in a traceback."""
     frame: Any = sys._getframe(2)  # noqa: SLF001  there is no other way to the code that is being executed
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _NO_PLUGIN:
         frame = frame.f_back
@@ -120,7 +120,7 @@ def _discovered(job: Mapping[str, Any]) -> Any:
 
 
 def _foreign(new: set[str], job: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The modules of other distributions, by their top-level name."""
+    """Return the modules of other distributions, by top-level name."""
     roots = [_root(value.partition(":")[0]) for _, value, _, _ in job["entry_points"]]
     folders = [Path(plugin).resolve().parent for plugin in job["plugins"]]
     foreign: dict[str, list[str]] = {}
@@ -133,14 +133,14 @@ def _foreign(new: set[str], job: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _root(module: str) -> str:
-    """The package of a module: its first part that is no mere namespace."""
+    """Return the package of a module: its first part that is not just a namespace."""
     parts = module.split(".")
     parents = [".".join(parts[:length]) for length in range(1, len(parts))]
     return next((name for name in parents if getattr(sys.modules.get(name), "__file__", None)), module)
 
 
 def _lies_beside(name: str, folders: list[Path]) -> bool:
-    """Whether a module lies in the folder of a local plugin."""
+    """Return whether a module lies in the folder of a local plugin."""
     file = getattr(sys.modules.get(name), "__file__", None)
     path = Path(file or "").resolve()
     return any(

@@ -227,7 +227,7 @@ class _NoReplyError(Exception):
 
 @lru_cache(maxsize=1)  # the checks of one test follow upon each other
 def _trial(subject: Subject) -> _Trial:
-    """What a test makes of replies of every kind."""
+    """Return the test's results for replies of every kind."""
     items, needs = subject.items.items, subject.object.requires_sut_capabilities
     if not items:
         raise SkipTest("it makes no items")
@@ -279,7 +279,7 @@ def _annotators(subject: Subject) -> dict[str, Any]:
 
 
 def _is_range(bounds: Any) -> bool:
-    """Whether these are a lowest and a highest value."""
+    """Return whether these are a lowest and a highest value."""
     if not isinstance(bounds, Sequence) or len(bounds) != 2:
         return False
     low, high = bounds

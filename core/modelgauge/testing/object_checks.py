@@ -215,7 +215,7 @@ def test_calls(subject: Subject) -> str:
 
 
 def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
-    """The texts that a run would show or record of an object: (what it is, the method that made it, the text)."""
+    """Yield the texts that a run would show or record of an object: (description, method that made it, text)."""
     if (error := subject.attempt.error) is not None:
         yield "the error of its constructor", "__init__", trace_of(error)
         return
@@ -246,7 +246,7 @@ def _with_keys(subject: Subject) -> list[Translation]:
 
 
 def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
-    """Whether an option changes the request of a plain prompt."""
+    """Return whether an option changes the request of a plain prompt."""
     prompt = plain.sample.arguments[0].with_options(options)
     try:
         request = getattr(subject.object, plain.sample.method)(prompt)

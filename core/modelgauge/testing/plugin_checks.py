@@ -91,11 +91,11 @@ class Plugin:
             self.name = self.distribution = self._own[0].distribution
 
     def redact(self, text: str) -> str:
-        """The text as it is: registering asks for no secrets."""
+        """Return the text unchanged: registering asks for no secrets."""
         return text
 
     def where(self, *at: str) -> str:
-        """The author's line: of a traceback, else the first of the module with the plugin's hooks."""
+        """Return the author's line: from a traceback, or the first line of the module with the plugin's hooks."""
         module = self._own[0].value.partition(":")[0] if self._own else self.distribution
         file = getattr(sys.modules.get(module), "__file__", None)
         return next(filter(None, map(author_line, at)), f"{file}:1" if file else "")
@@ -124,13 +124,13 @@ class Plugin:
 
     @cached_property
     def registration(self) -> dict[str, Any]:
-        """What registering it does in a fresh process: see `fresh_process`."""
+        """The effects of registering it in a fresh process: see `fresh_process`."""
         if self._discovered[1] is not None:
             raise SkipTest("it does not load")
         return self._ask_fresh_process(do="register", plugins=self._own_file)
 
     def items_elsewhere(self, tests: Mapping[str, Mapping[str, Path]]) -> dict[str, Any]:
-        """The items of its tests, as another process makes them.
+        """Return the items of its tests as another process makes them.
 
         Args:
             tests: for each test's name, where its data is.

@@ -43,24 +43,24 @@ class Caution(Problem):
 
 
 def message_of(error: BaseException) -> str:
-    """An error in one line, without its last full stop."""
+    """Describe an error in one line, without its last full stop."""
     return str(error).rstrip(".") if isinstance(error, ModelGaugeError) else describe(error)
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback of an error, and of the errors behind it."""
+    """Format the traceback of an error and of its causes."""
     return "".join(traceback.format_exception(error))
 
 
 def author_line(trace: str) -> str:
-    """Where an author's code raised an error, as `file:line`; "" where a traceback does not say."""
+    """Return where an author's code raised an error, as `file:line`; "" if the traceback does not show it."""
     frames = [frame for frame in _FRAME.findall(trace) if not frame[0].startswith(_NOT_THE_AUTHORS)]
     own = [line for file, line in frames if file == frames[0][0]]  # what the author calls is somebody else's
     return f"{frames[0][0]}:{own[-1]}" if own else ""
 
 
 def defined_at(code: Any) -> str:
-    """Where an author's class or function is defined, as `file:line`; "" where it is none, or unknown."""
+    """Return where an author's class or function is defined, as `file:line`; "" if it is neither, or unknown."""
     try:
         code = inspect.unwrap(code)
         file, line = str(inspect.getsourcefile(code)), inspect.getsourcelines(code)[1]
@@ -149,7 +149,7 @@ class Report:
             raise AssertionError("\n".join([f"{self.name}: {self.summary()}", *map(str, self.problems)]))
 
     def summary(self) -> str:
-        """The counts, in one line."""
+        """Return the counts in one line."""
         counts = Counter(finding.status for finding in self.findings)
         return ", ".join(
             f"{counts[status]} {status if counts[status] == 1 else _WORDS.get(status, status)}"
@@ -157,12 +157,12 @@ class Report:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON value: `name`, `passed`, and the fields of every finding."""
+        """Return the report as a JSON value: `name`, `passed`, and the fields of every finding."""
         findings = [{**asdict(finding), "status": str(finding.status)} for finding in self.findings]
         return {"name": self.name, "passed": self.passed, "findings": findings}
 
     def to_text(self, *, quiet: bool = False) -> str:
-        """The report for people: the findings of each object, and the counts.
+        """Format the report for people: the findings of each object, and the counts.
 
         Args:
             quiet: show problems and warnings only.
@@ -235,5 +235,5 @@ class Case:
 
 
 def rule_id(rule: Callable[..., Any]) -> str:
-    """The id of a rule: `test_import_cost` is import-cost."""
+    """Return the id of a rule: import-cost for `test_import_cost`."""
     return rule.__name__.removeprefix("test_").replace("_", "-")

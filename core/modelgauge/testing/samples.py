@@ -46,7 +46,7 @@ OPTIONS = {name: SUTOptions(**{name: getattr(ALL_OPTIONS, name)}) for name in SU
 
 
 class SampleInput(NamedTuple):
-    """What a method that translates is called with.
+    """Arguments of a method that translates.
 
     Args:
         label: the sample's name in messages: "a plain text prompt".
@@ -60,7 +60,7 @@ class SampleInput(NamedTuple):
 
 
 def _chat(*texts: str) -> ChatPrompt:
-    """A chat in which user and assistant take turns."""
+    """Return a chat in which user and assistant take turns."""
     roles = (ChatRole.user, ChatRole.assistant)
     return ChatPrompt([ChatMessage(role=roles[place % 2], text=text) for place, text in enumerate(texts)])
 

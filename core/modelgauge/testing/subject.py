@@ -1,6 +1,7 @@
-"""What a check looks at: one object, which can be made again, and what its code does with samples.
+"""Subject of a check: one object, which can be created again, and the results of its code for samples.
 
-Secrets are canaries: texts made up for the check, so that a leak can be seen. Whole plugins are in `plugin_checks`.
+Secrets are canaries: texts made up for the check, so that leaks become visible. Whole plugins are in
+`plugin_checks`.
 """
 
 import inspect
@@ -48,7 +49,7 @@ MOST_ITEMS = 1_000
 _PATIENCE = 3.0  # seconds
 
 _STAGES = ("class", "uid", "methods", "made", "")
-"""What making an object can break at, and the end."""
+"""Stages at which creating an object can fail, and the end."""
 
 
 # --- what a subject is made of --------------------------------------------------------------------
@@ -58,14 +59,14 @@ class CanaryStore(SecretStore):
     """Finds a canary for every secret: a text made of its name, which must turn up nowhere."""
 
     def find(self, description: SecretDescription) -> str:
-        """The canary of a secret."""
+        """Return the canary for a secret."""
         canary = f"canary-{hex_digest(description.name)[:24]}"
         self.redactor.add(description.name, canary)
         return canary
 
 
 class Attempt(NamedTuple):
-    """What an author's code returned or raised."""
+    """Return value or exception of an author's code."""
 
     value: Any = None
     error: BaseException | None = None
@@ -173,11 +174,13 @@ class Subject:
         self._keys: dict[int, tuple[Any, Callable[[Any], str]]] = {}
 
     def redact(self, text: str) -> str:
-        """A text without the secrets that it was given."""
+        """Remove the given secrets from a text."""
         return self.canaries.redact(text)
 
     def where(self, *at: str) -> str:
-        """The author's line: of a traceback or a method, else of the class, else of the hook that registers it."""
+        """Return the author's line: of a traceback or a method, else of the class, else of the hook that registers
+        it.
+        """
         cls = self.target.value if isinstance(self.target.value, type) else type(self.attempt.value)
         places = [author_line(method) or defined_at(getattr(cls, method, None)) for method in at]
         classes = [] if "hook" in at else [defined_at(cls), defined_at(self.target.value)]
@@ -266,7 +269,7 @@ class Subject:
         return found
 
     def key_maker(self, made: Any) -> Callable[[Any], str]:
-        """What gives the digest of the cache key of an object's request."""
+        """Return a function that computes the digest of a request's cache key."""
         if id(made) not in self._keys:  # state left by checks must not count as settings
             keys = KeyMaker("sut" if self.kind == "sut" else "annotator", made.identity())
             self._keys[id(made)] = made, lambda request: keys.key(request).digest
@@ -302,7 +305,7 @@ def _takes_uid_first(target: Any) -> bool:
 
 
 def _definition_error(error: BaseException | None) -> DefinitionError | None:
-    """The refusal of a class's own definition behind a failed import."""
+    """Return the error in a class's own definition behind a failed import."""
     while error is not None and not isinstance(error, DefinitionError):
         error = error.__cause__
     return error

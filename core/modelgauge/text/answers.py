@@ -118,8 +118,7 @@ def _last_end(text: str, marker: str, ignore_case: bool) -> int:
 
 
 def normalize_answer(text: str) -> str:
-    """SQuAD's normal form: lower case, no ASCII punctuation, no English articles, single spaces, in this
-    order.
+    """Normalize an answer like SQuAD: lower case, no ASCII punctuation, no English articles, single spaces.
 
     Source: the official evaluation script of SQuAD (Rajpurkar et al. 2016, https://arxiv.org/abs/1606.05250).
     """

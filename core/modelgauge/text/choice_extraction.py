@@ -185,7 +185,7 @@ class _Completion:
             yield self._scored(match[1] or match[2])
 
     def _label(self, start: int, *, lower: bool = True) -> _Named | None:
-        """The label that stands at `start`, with the choice's own text where that follows."""
+        """Return the label at `start`, with the choice's own text if it follows."""
         text = self.text
         if marked := _MARKED.match(text, start):
             letter, end = marked[1] or marked[2] or marked[3], marked.end()
@@ -203,7 +203,7 @@ class _Completion:
         return _Named(self._scored(letter), end)
 
     def _own_text_end(self, letter: str, label_end: int) -> int | None:
-        """Where the choice's own text ends, where that is what follows its label; else None."""
+        """Return the end of the choice's own text, if it follows the label; else None."""
         own = self.own_text.get(letter.upper(), "")
         start = _end(_TO_OWN_TEXT, self.text, label_end)
         end = start + len(own)
@@ -221,7 +221,7 @@ class _Completion:
         return None
 
     def _one(self, named: _Named) -> str:
-        """The letter, unless another choice is named right after it ("A or B")."""
+        """Return the letter, unless another choice is named right after it ("A or B")."""
         also = _ALSO.match(self.text, named.end)
         if also is None:
             return named.letter
@@ -232,7 +232,7 @@ class _Completion:
         return ""
 
     def _label_alone(self, start: int, end: int) -> str | None:
-        """The letter of a line that is nothing but a label."""
+        """Return the letter of a line that is only a label."""
         line = self.text[start:end].strip(" .:;!>\"'()[]{}-")
         line = re.sub(r"^(?:option|choice|letter|answer)[ :]+[(\[{]?", "", line, flags=re.IGNORECASE)
         return self._scored(line) if len(line) == 1 and line.isascii() and line.isalpha() else None
@@ -246,7 +246,7 @@ class _Completion:
 
 
 def _only_letter(found: set[str | None]) -> str | None:
-    """The only letter found; empty if there are several, None if there is none."""
+    """Return the only letter found; "" if there are several, None if there is none."""
     return None if not found else found.pop() if len(found) == 1 else ""
 
 
@@ -256,7 +256,7 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _cleaned(text: str) -> str:
-    """The text without Markdown and LaTeX wrappers, curly quotes, runs of spaces and empty lines."""
+    """Remove Markdown and LaTeX wrappers, curly quotes, runs of spaces and empty lines."""
     plain = _MARKUP.sub(lambda match: match[1] or "", text.translate(_STRAIGHT))
     return "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
 
@@ -267,6 +267,6 @@ def _lowered(text: str) -> str:
 
 
 def _choice_text(choice: str) -> str:
-    """What a choice is compared by: lower case, no article before it, no full stop or quotes around it."""
+    """Normalize a choice for comparison: lower case, no article before it, no full stop or quotes around it."""
     text = _lowered(_cleaned(choice)).strip("\"' ").removesuffix(".")
     return text[_end(_ARTICLE, text, 0) :]

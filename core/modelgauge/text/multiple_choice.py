@@ -187,7 +187,7 @@ def few_shot_prompt(
 
 
 def _permutation(pool: Sequence[MultipleChoiceQuestion], seed: int) -> Iterator[MultipleChoiceQuestion]:
-    """A random permutation, drawn only as far as it is read (Fisher-Yates, the moved entries in a dict)."""
+    """Yield a random permutation, drawn only as far as it is read (Fisher-Yates, with moved entries in a dict)."""
     generator = _generator(str(seed))
     moved: dict[int, int] = {}
     for position in range(len(pool)):
@@ -197,7 +197,7 @@ def _permutation(pool: Sequence[MultipleChoiceQuestion], seed: int) -> Iterator[
 
 
 def _generator(seed: str) -> random.Random:
-    """A generator seeded by a hash of the text (SHA-512): the same in every process and on every machine."""
+    """Return a generator seeded by a hash of the text (SHA-512): the same in every process and on every machine."""
     return random.Random(seed.encode("utf-8", "surrogatepass"))  # noqa: S311 - reproducible, not secret
 
 

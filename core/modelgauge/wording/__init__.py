@@ -1,1 +1,1 @@
-"""How messages put things: articles, suggestions for misspelt names, long texts cut between words."""
+"""Wording of messages: articles, suggestions for misspelt names, truncation of long texts."""

@@ -5,7 +5,7 @@ from importlib import import_module
 
 
 def closest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:
-    """The known names most like `name`, best first, at most three, whatever their case.
+    """Return up to three known names closest to `name`, best first, ignoring case.
 
     Args:
         name: what the user wrote.
@@ -46,7 +46,7 @@ _HOMES = ("modelgauge.evals", "modelgauge.metrics")  # what DeepEval has at its 
 
 
 def missing_name(module: str, name: str) -> Exception:
-    """The error of a name that a public module does not have.
+    """Return the error for a name that a public module does not have.
 
     It is an ImportError where DeepEval has the name, or another of our modules: `from … import …` keeps the
     words of no other error.

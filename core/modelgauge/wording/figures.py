@@ -10,7 +10,7 @@ _LEAST_P = 0.001
 
 
 def decimals_for(error: float) -> int:
-    """How many decimals show an uncertainty with two significant digits.
+    """Return the number of decimals that show an uncertainty with two significant digits.
 
     Args:
         error: above 0.
@@ -19,7 +19,7 @@ def decimals_for(error: float) -> int:
 
 
 def figure(value: float, error: float | None = None) -> str:
-    """A number with the digits that its uncertainty leaves meaningful.
+    """Format a number with the digits that its uncertainty leaves meaningful.
 
     Args:
         value: any finite number.
@@ -35,17 +35,17 @@ def figure(value: float, error: float | None = None) -> str:
 
 
 def ever_longer(value: float) -> Iterator[str]:
-    """A number with four significant digits, then with more and more, until it has all."""
+    """Yield a number with four significant digits, then with more and more, until it has all."""
     return (_with_digits(value, digits) for digits in range(_DIGITS, _ALL_DIGITS + 1))
 
 
 def between(ends: tuple[float, float] | None, uncertainty: float) -> str:
-    """The ends of an interval; empty for None."""
+    """Format the ends of an interval; "" for None."""
     return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
 
 
 def width(ends: tuple[float, float] | None) -> float:
-    """The width of an interval; 0 for None."""
+    """Return the width of an interval; 0 for None."""
     return 0.0 if ends is None else ends[1] - ends[0]
 
 
@@ -55,7 +55,7 @@ def exact(value: float) -> str:
 
 
 def p_text(value: float, alpha: float) -> str:
-    """A p value, with so many digits that it stays on its side of alpha: `0.032`, or `<0.001`."""
+    """Format a p value with enough digits that it stays on its side of alpha: `0.032`, or `<0.001`."""
     if value < _LEAST_P <= alpha:
         return f"<{_LEAST_P}"
     for decimals in range(2 if value >= 0.1 else 3, 17):
@@ -66,7 +66,7 @@ def p_text(value: float, alpha: float) -> str:
 
 
 def p_phrase(value: float, alpha: float) -> str:
-    """A p value in a sentence: `p = 0.032`, or `p < 0.001`; see `p_text`."""
+    """Format a p value for a sentence: `p = 0.032`, or `p < 0.001`; see `p_text`."""
     shown = p_text(value, alpha)
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
@@ -106,7 +106,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes: `512 B`, `3.1 MB`."""
+    """Format a number of bytes: `512 B`, `3.1 MB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
@@ -115,7 +115,7 @@ def size(count: float) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """Dollars and cents; of less than ten cents the first two digits that say something."""
+    """Format dollars and cents; below ten cents, with two significant digits."""
     if amount is None:
         return "unknown"
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.2g}"

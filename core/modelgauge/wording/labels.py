@@ -47,5 +47,5 @@ def title_labels(names: Sequence[str]) -> list[str]:
 
 
 def _alike(lists: Sequence[Sequence[str]]) -> int:
-    """How many parts all lists begin with."""
+    """Return the length of the longest common prefix of all lists."""
     return sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*lists, strict=False)))

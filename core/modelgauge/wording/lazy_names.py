@@ -11,7 +11,7 @@ _OURS = __name__.partition(".")[0] + "."
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package (PEP 562).
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package (PEP 562).
 
     The names are those that the package imports for type checkers: `from MODULE import NAME as NAME` under
     `if TYPE_CHECKING`. They are read from the code of the package, which calls this, so that each is written once.
@@ -34,7 +34,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
 
 def _imports(code: CodeType) -> dict[str, tuple[str, str]]:
-    """Where each name comes from that a package imports for type checkers: the module, and the name there."""
+    """Map each name that a package imports for type checkers to its module, and its name there."""
     home_of, module, original = {}, "", ""
     for instruction in dis.get_instructions(code):
         if instruction.opname == "IMPORT_NAME":

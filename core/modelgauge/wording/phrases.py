@@ -13,23 +13,23 @@ _LONGEST_SECRET = 4096
 
 
 def with_article(name: str) -> str:
-    """A name with its indefinite article."""
+    """Add the indefinite article to a name."""
     # Of an LLMTestCase the first letters are spoken one by one.
     return f"{'an' if name.startswith(('LLM', *'aeioAEIO')) else 'a'} {name}"
 
 
 def a_class(kind: type) -> str:
-    """An object of a class."""
+    """Describe an object of a class."""
     return with_article(kind.__name__)
 
 
 def a_thing(value: object) -> str:
-    """What kind of object a value is; None is itself."""
+    """Describe the kind of an object; None is itself."""
     return "None" if value is None else a_class(type(value))
 
 
 def capitalized(text: str) -> str:
-    """A text with a capital first letter, for the beginning of a sentence."""
+    """Capitalize the first letter, for the beginning of a sentence."""
     return text[:1].upper() + text[1:]
 
 
@@ -39,26 +39,26 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def first_few(names: Sequence[str], most: int) -> str:
-    """Names with commas between them, `a, b`; of more than `most` the first, and how many more there are."""
+    """Join names with commas, `a, b`; of more than `most`, show the first, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
 def in_common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many parts two texts or lists are equal in, from their beginning."""
+    """Return the length of the common prefix of two texts or lists."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (first, second) in pairs if first != second), min(len(one), len(other)))
 
 
 def time_in(seconds: float) -> str:
-    """The time by the clock of this machine in so many seconds, with the date where that is another day."""
+    """Format the local time in so many seconds, with the date if it is on another day."""
     now = datetime.now().astimezone()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def time_of(text: str) -> datetime:
-    """The time that a text means: a date, in UTC unless it says otherwise, or hours or days ago (`12h`, `7d`).
+    """Parse a time: a date, in UTC unless specified, or hours or days ago (`12h`, `7d`).
 
     Raises:
         ValueError: it is neither.
@@ -73,17 +73,17 @@ def time_of(text: str) -> datetime:
 
 
 def beginning(text: str, most: int) -> str:
-    """A text, or its beginning of at most `most` characters and an ellipsis."""
+    """Return a text, truncated to `most` characters and an ellipsis."""
     return text if len(text) <= most else f"{_head(text, most)}…"
 
 
 def quoted(text: str, most: int) -> str:
-    """A text in quotes, or its beginning and an ellipsis."""
+    """Quote a text, truncated with an ellipsis."""
     return repr(text) if len(text) <= most else f"{_head(text, most)!r}…"
 
 
 def ends(text: str, most: int) -> str:
-    """A text, or both its ends, and how much is left out between them."""
+    """Return a text, or both its ends, and the length of the omitted part."""
     if len(text) <= most:
         return text
     head, tail = _head(text, most // 2), _head(text[::-1], most // 2)[::-1]
@@ -100,13 +100,15 @@ def _head(text: str, most: int) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text on one line of at most `most` characters, with its white space folded."""
+    """Return the text on one line of at most `most` characters, with white space collapsed."""
     line = " ".join(text[: 4 * most + 200].split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def ends_of(text: str, most: int) -> str:
-    """The text on one line of at most `most` characters: without its middle, since a message ends with the fix."""
+    """Return the text on one line of at most `most` characters, cut in the middle, because messages end with the
+    fix.
+    """
     reach = 4 * most + 200
     whole = text if len(text) <= 2 * reach else f"{text[:reach]} {text[-reach:]}"
     line = " ".join(whole.split())
@@ -117,5 +119,5 @@ def ends_of(text: str, most: int) -> str:
 
 
 def indented(text: str, indent: str = "  ") -> str:
-    """The text with each line indented."""
+    """Indent each line of a text."""
     return "\n".join(f"{indent}{line}".rstrip() for line in text.split("\n"))

@@ -10,7 +10,7 @@ _JOINERS = re.compile("[\u200c\u200d]")
 
 
 def visible(text: str) -> str:
-    r"""The text with control and invisible characters written as escapes (`\x1b`), as `repr` writes them.
+    r"""Escape control and invisible characters in a text (`\x1b`), like `repr` does.
 
     A model's answer must not be able to move the cursor, change colours, turn the direction of writing or hide
     text. Tab, newline and all spaces stay; the two joiners where they join, as in emoji and in Persian or Hindi.
@@ -46,7 +46,7 @@ def _joiner(found: re.Match[str]) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL without the password that its userinfo or its query holds."""
+    """Return a URL without the password in its userinfo or query."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     query = "&".join(field for field in parts.query.split("&") if not field.startswith("password="))

@@ -48,7 +48,7 @@ def _counts_of(tally: Tally) -> list[_Counts]:
 
 
 def _growth(now: _Counts, before: _Counts) -> list[Any]:
-    """What `CallTally.add` takes."""
+    """Return the arguments for `CallTally.add`."""
     grown = now[0] - before[0]
     return [grown.paid, grown.cached, sorted(now[1] - before[1]), now[2] - before[2]]
 

@@ -73,7 +73,7 @@ class _Inbox:
         self._buffer = LineBuffer(longest=None)
 
     async def next(self) -> bytes | None:
-        """The next line; None once the driver is gone."""
+        """Return the next line; None once the driver is gone."""
         while not self._lines:
             data = await self._receive()
             if not data:
@@ -239,7 +239,7 @@ class _Serving:
 
 
 def _classes_named(classes: Any) -> Any:
-    """The classes of contexts, by the names of their modules and their own."""
+    """Return the classes of contexts, by module and name."""
     return classes and tuple([None if cls is None else _class_of(*cls) for cls in classes])
 
 

@@ -225,7 +225,7 @@ def _place(app: App, opened: ResponseCache | None) -> str:
         "--annotator", metavar="UID", help="The annotator that would judge --completion, instead of a SUT."
     ),
     prompt_options,
-    click.option("--completion", metavar="TEXT", help="What the annotator would judge."),
+    click.option("--completion", metavar="TEXT", help="The completion to judge."),
     context_option,
     heading="What would be asked",
 )

@@ -217,7 +217,9 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
 
 @click.command("sample")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-n", "number", type=click.IntRange(min=1), default=100, show_default=True, help="How many.")
+@click.option(
+    "-n", "number", type=click.IntRange(min=1), default=100, show_default=True, help="Number of answers."
+)
 @click.option("-o", "--output-file", type=OUTPUT_PATH, required=True, metavar="FILE", help="A new CSV file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @data_dir_option

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from modelgauge.datasets.dataset_files import FileForm
 
 _author = click.option("--author", default="", metavar="NAME", help="Who changed it.")
-_message = click.option("--message", default="", metavar="TEXT", help="What was changed, and why.")
+_message = click.option("--message", default="", metavar="TEXT", help="Description of the change.")
 
 
 @click.command("versions")

@@ -73,7 +73,7 @@ def run_sut(app: App, /, *, sut: str, check: bool, **given: Any) -> None:
 @click.command("run-annotator")
 @click.option("--annotator", required=True, metavar="UID", help="The annotator to ask.")
 @prompt_options
-@click.option("--completion", required=True, metavar="TEXT", help="What the SUT answered.")
+@click.option("--completion", required=True, metavar="TEXT", help="The answer of the SUT.")
 @context_option
 @run_options("calls")
 @shared_options

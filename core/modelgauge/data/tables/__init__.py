@@ -1,1 +1,1 @@
-"""Runs as tables: what columns they have, how records become rows, and rows data frames. Nothing here writes files."""
+"""Runs as tables: their columns, and conversion of records to rows and data frames. Nothing here writes files."""

@@ -24,7 +24,7 @@ TABLES: dict[str, RecordTable] = {table.name: table for table in (RUNS, RESULTS,
 
 
 def table_named(name: str) -> RecordTable:
-    """The table of a name.
+    """Return the table with this name.
 
     Raises:
         InvalidOptionError: no table has this name.
@@ -37,7 +37,7 @@ def table_named(name: str) -> RecordTable:
 
 
 def frames_module(name: str) -> Any:
-    """A module of the extra `frames`.
+    """Import a module of the extra `frames`.
 
     Raises:
         UsageError: it is not installed.
@@ -52,7 +52,7 @@ def frames_module(name: str) -> Any:
 
 
 def arrow_schema(table: RecordTable) -> pa.Schema:
-    """The schema of a table; the metadata of its fields holds meanings and units."""
+    """Return the schema of a table. The metadata of its fields has meanings and units."""
     arrow = frames_module("pyarrow")
     types = {
         "text": arrow.string(),
@@ -72,7 +72,7 @@ def _metadata(column: Column) -> dict[str, str]:
 
 
 def arrow_table(table: RecordTable, rows: Sequence[Row]) -> pa.Table:
-    """Rows of a table in Arrow's memory."""
+    """Convert rows of a table to an Arrow table."""
     arrow, schema = frames_module("pyarrow"), arrow_schema(table)
     columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)
     arrays = [
@@ -83,7 +83,7 @@ def arrow_table(table: RecordTable, rows: Sequence[Row]) -> pa.Table:
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
-    """An Arrow table as a data frame; whole numbers stay whole where some are missing."""
+    """Convert an Arrow table to a data frame. Integer columns with missing values stay integers."""
     arrow, pandas = frames_module("pyarrow"), frames_module("pandas")
     types = {
         arrow.int64(): pandas.Int64Dtype(),

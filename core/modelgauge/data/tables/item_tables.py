@@ -77,7 +77,7 @@ ITEMS = RecordTable(
 
 
 def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, Interaction]]:
-    """The interactions of an item, each with the place of its prompt."""
+    """Yield the interactions of an item, each with the position of its prompt."""
     prompts, taken = record.test_item.prompts, set[tuple[int | None, int]]()
     for interaction in record.interactions:
         same = [place for place, prompt in enumerate(prompts) if prompt is interaction.prompt]
@@ -93,7 +93,7 @@ def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, Interaction]
 
 
 def _completions(run: Any, record: ItemRecord) -> Iterator[tuple[Row, Interaction, SUTCompletionAnnotations]]:
-    """The completions of an item, each with its key and its interaction."""
+    """Yield the completions of an item, each with its key and its interaction."""
     for place, interaction in _interactions(record):
         for number, annotated in enumerate(interaction.response.completions):
             yield (run.run_id, record.test_item.id, place, interaction.repeat, number), interaction, annotated
@@ -272,7 +272,7 @@ def _span_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
 
 
 def _traces(run: Any, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
-    """The traces of an item, each with prompt, repeat and completion as far as they are known."""
+    """Yield the traces of an item, each with prompt, repeat and completion as far as known."""
     for key, _, annotated in _completions(run, record):
         if trace := trace_of(annotated.completion):
             yield key[2:], trace

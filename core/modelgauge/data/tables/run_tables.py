@@ -1,6 +1,6 @@
-"""What a table is: its columns with types, units and meanings, and its rows; the tables `runs` and `results`.
+"""Definition of tables: columns with types, units and meanings, and rows; the tables `runs` and `results`.
 
-The heads of CSV files, the schemas of Arrow and Parquet and docs/reference/tables.md are made of these.
+The headers of CSV files, Arrow and Parquet schemas and docs/reference/tables.md are generated from these.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class RecordTable:
 
 
 def as_text(value: Any) -> str | None:
-    """A JSON value as the text of a cell: a text as it is, any other value as JSON, nothing for null."""
+    """Convert a JSON value to the text of a cell: texts unchanged, null as empty, other values as JSON."""
     return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 
@@ -136,7 +136,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def time_of(text: str) -> datetime | None:
-    """A time in ISO 8601 as one of UTC; None if a stranger's record holds something else."""
+    """Parse an ISO 8601 time as UTC; None if a foreign record contains something else."""
     try:
         time = datetime.fromisoformat(text)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

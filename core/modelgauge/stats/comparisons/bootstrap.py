@@ -55,7 +55,7 @@ class Bca:
         self._acceleration = float((pulls**3).sum()) / (6 * spread) if spread else 0.0
 
     def interval(self, confidence: float) -> Interval:
-        """The interval that holds the true value with this confidence, between 0 and 1."""
+        """Return the interval at this level of confidence, between 0 and 1."""
         return self._end((1 - confidence) / 2), self._end((1 + confidence) / 2)
 
     def p_value(self, value: float) -> float:
@@ -69,7 +69,7 @@ class Bca:
         return quantile(self._resampled, NormalDist().cdf(self._bias + z / (1 - self._acceleration * z)))
 
     def _quantile_of(self, value: float) -> float:
-        """The normal quantile of the share of resamples below a value; ties, by rounding too, count half."""
+        """Return the normal quantile of the share of resamples below a value. Ties, even by rounding, count half."""
         below, upto = np.searchsorted(self._resampled, (value - 1e-12, value + 1e-12))
         least = 1 / (len(self._resampled) + 1)
         share = float(below + upto) / (2 * len(self._resampled))
@@ -85,7 +85,7 @@ def bootstrap_difference(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> BootstrapDifference:
-    """The bias-corrected and accelerated (BCa) bootstrap of the difference of two means over the same items.
+    """Compute the bias-corrected and accelerated (BCa) bootstrap of the difference of two means over the same items.
 
     Efron (1987), JASA 82:171-185. Items (or whole clusters) are drawn with replacement. It is about questions like
     these, and assumes that the items (or clusters) are a random sample of them. Where fewer than 20 differ it is too
@@ -150,7 +150,7 @@ def units_drawn(
 
 
 def _leads(sums: "NDArray[np.float64]") -> bool:
-    """Whether these differences, and not those of the systems in the other order, are the ones to resample."""
+    """Return whether to resample these differences, and not those of the systems in the other order."""
     ordered = np.sort(sums)
     beside_mirror_image = ordered + ordered[::-1]
     apart = beside_mirror_image[beside_mirror_image != 0]

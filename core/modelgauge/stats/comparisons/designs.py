@@ -1,6 +1,6 @@
-"""What compared systems are like: how they agree, clusters, failures, and how much several answers to an item vary.
+"""Properties of compared systems: agreement, clusters, failures, and the variation of answers to one item.
 
-What such a comparison can find is computed in `power`.
+`power` computes what such a comparison can detect.
 """
 
 import math
@@ -31,7 +31,7 @@ class RepeatPlan(NamedTuple):
 
 
 def discordant_shares(baseline: float, candidate: float, correlation: float) -> tuple[float, float]:
-    """The shares of items that only the baseline, and that only the candidate gets right.
+    """Return the shares of items that only the baseline, and only the candidate, gets right.
 
     Args:
         baseline: the share that the baseline gets right, from 0 to 1.
@@ -83,7 +83,7 @@ def _shares_of_both(baseline: float, candidate: float) -> tuple[float, float]:
 
 
 def difference_stddev(baseline: float, candidate: float, correlation: float) -> float:
-    """The standard deviation of paired differences, from those of both systems and their correlation.
+    """Return the standard deviation of paired differences, from those of both systems and their correlation.
 
     Args:
         baseline: the standard deviation of the baseline's values, 0 or more.
@@ -103,7 +103,7 @@ def difference_stddev(baseline: float, candidate: float, correlation: float) -> 
 
 
 def design_effect(sizes: "ArrayLike", correlation: float) -> float:
-    """By how much clusters multiply the variance of a mean: 1 + r (Σ m² / Σ m - 1).
+    """Return the factor by which clusters multiply the variance of a mean: 1 + r (Σ m² / Σ m - 1).
 
     Kish (1965), "Survey Sampling", section 5.4, for clusters of unequal sizes m. The number of items divided by it is
     the number of independent items with the same precision. It assumes that items of one cluster are equally
@@ -158,7 +158,7 @@ def repeat_plans(
 
 
 def items_with_failures(n: int, *failure_rates: float) -> int:
-    """How many items to ask so that about n are scored on every system: n / ∏(1 - rate), rounded up.
+    """Return how many items to ask so that about n are scored on every system: n / ∏(1 - rate), rounded up.
 
     Args:
         n: the items that shall be scored, 0 or more.
@@ -240,7 +240,7 @@ def paired_repeat_variance(
 
 
 def _parts(repeats: "Sequence[ArrayLike]") -> "tuple[np.ndarray, float, float]":
-    """The items' means, the variance within items, and what this adds to the variance of the means."""
+    """Return the items' means, the variance within items, and its contribution to the variance of the means."""
     arrays = [np.asarray(repeat, dtype=np.float64) for repeat in repeats]
     if len(arrays) < 2 or not all(
         array.ndim == 1 and len(array) and np.isfinite(array).all() for array in arrays

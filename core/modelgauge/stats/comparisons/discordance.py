@@ -34,7 +34,7 @@ class Discordance(NamedTuple):
 
 
 def mcnemar_test(baseline: "ArrayLike", candidate: "ArrayLike") -> Discordance:
-    """McNemar's exact test that two systems get equally many items right.
+    """Return the p value of McNemar's exact test that two systems get equally many items right.
 
     If they do, an item on which they disagree is as likely to be right for the one as for the other: binomial with
     p = 1/2 (McNemar 1947, Psychometrika 12:153-157). The mid-p value counts the outcome that was seen half (Fagerland,
@@ -59,7 +59,7 @@ def mcnemar_test(baseline: "ArrayLike", candidate: "ArrayLike") -> Discordance:
 
 
 def discordance_of(only_baseline: float, only_candidate: float) -> Discordance:
-    """McNemar's tests from the counts of items that only one system got right."""
+    """Return McNemar's tests from the counts of items that only one system got right."""
     most, n = max(only_baseline, only_candidate), only_baseline + only_candidate
     tail, beyond = binomial_sf(most, n, 0.5), binomial_sf(most + 1, n, 0.5)
     even = only_baseline == only_candidate
@@ -72,7 +72,7 @@ def discordance_of(only_baseline: float, only_candidate: float) -> Discordance:
 def tango_interval(
     only_baseline: float, only_candidate: float, n: float, *, confidence: float = CONFIDENCE
 ) -> Interval:
-    """The score interval for the difference of two proportions over the same items.
+    """Return the score interval for the difference of two proportions over the same items.
 
     Tango (1998), Statistics in Medicine 17:891-908: the differences that the score test does not reject, see
     `tango_statistic`. It has a width where the systems agree on every item. It is about questions like these, and
@@ -101,7 +101,8 @@ def tango_interval(
 
 
 def tango_statistic(only_baseline: float, only_candidate: float, n: float, difference: float) -> float:
-    """Tango's score statistic that two proportions over the same items differ by a given amount.
+    """Return Tango's score statistic for the hypothesis that two proportions over the same items differ by a given
+    amount.
 
     Tango (1998), Statistics in Medicine 17:891-908: with b items that only the candidate got right, c that only the
     baseline did, the difference D, and q the most likely share of the latter if the difference is D,

@@ -35,7 +35,7 @@ def sign_flip_test(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> float:
-    """The two-sided p value of the paired permutation test that two systems do not differ.
+    """Return the two-sided p value of the paired permutation test that two systems do not differ.
 
     If they do not, each difference could as well have the other sign (Fisher 1935, "The Design of
     Experiments", section 21). Where up to 20 differences (or sums of clusters) are not 0, the p value is the share
@@ -70,7 +70,7 @@ def sign_flip_test(
 
 
 def _units(baseline: "ArrayLike", candidate: "ArrayLike", clusters: "Labels | None") -> "NDArray[np.float64]":
-    """The differences (or their sums by cluster) that are not 0, so small that no sum overflows."""
+    """Return the nonzero differences (or their sums by cluster), scaled so that no sum overflows."""
     before, after = aligned(baseline, candidate, clusters)
     differences = after - before
     if (largest := float(np.abs(differences).max())) > _LARGE:  # else the smallest would become 0
@@ -84,7 +84,7 @@ def _units(baseline: "ArrayLike", candidate: "ArrayLike", clusters: "Labels | No
 def _random_sums(
     sizes: "NDArray[np.float64]", counts: "NDArray[np.int64]", patterns: int, seed: int
 ) -> "NDArray[np.float64]":
-    """The sums of differences with random signs: (patterns,).
+    """Return sums of the differences with random signs: (patterns,).
 
     A size that occurs often gets all its signs by one binomial draw. The others are taken by eights: a random byte
     chooses one of the 256 sums that eight differences can have.
@@ -101,7 +101,7 @@ def _random_sums(
 
 
 def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
-    """The two-sided p value of Wilcoxon's signed-rank test that the differences are symmetric around 0.
+    """Return the two-sided p value of Wilcoxon's signed-rank test that the differences are symmetric around 0.
 
     Wilcoxon (1945), Biometrics Bulletin 1:80-83. Differences of 0 are left out, equal sizes share their mean rank.
     Up to 50 differences the p value is exact, with equal sizes too; beyond it is the normal approximation, without

@@ -1,6 +1,6 @@
-"""Whether two systems differ by less than a margin: equivalence and non-inferiority.
+"""Equivalence and non-inferiority: tests that can show that a difference is smaller than a margin.
 
-Tests that can show that a difference is small: a difference that is not significant need not be small.
+A difference that is not significant need not be small.
 """
 
 from statistics import NormalDist
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Equivalence(NamedTuple):
-    """Whether a difference is smaller than a margin.
+    """Result of testing whether a difference is smaller than a margin.
 
     All but the margin is None if there is neither a standard error nor a known range.
 
@@ -50,7 +50,7 @@ def equivalence_test(
     declared: Interval | None = None,
     alpha: float = 0.05,
 ) -> Equivalence:
-    """Two one-sided tests (TOST) that two systems differ by less than a margin on questions like these.
+    """Run two one-sided tests (TOST) that two systems differ by less than a margin on questions like these.
 
     Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15:657-680. Right and wrong answers are judged
     by Tango's score test (Tango 1998, who made it for this purpose), others by Student's t, clustered ones by CR2, as

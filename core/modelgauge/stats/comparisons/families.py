@@ -58,7 +58,7 @@ def macro_mean(
     weights: Sequence[float] | None = None,
     confidence: float = CONFIDENCE,
 ) -> MacroMean:
-    """The weighted mean of several tests' means (or differences), with the standard error √Σ w² SE².
+    """Return the weighted mean of several tests' means (or differences), with the standard error √Σ w² SE².
 
     It is about questions like those of these tests, and no other tests. It assumes that the tests have no items in
     common.
@@ -96,7 +96,7 @@ def macro_mean(
 
 
 def interaction_test(differences: Sequence[float], stderrs: Sequence[float], dfs: Sequence[float]) -> float:
-    """The p value that a difference is the same in all groups of items.
+    """Return the p value of the hypothesis that a difference is the same in all groups of items.
 
     That a difference is significant in one group and not in another does not show that the groups differ; this test
     can. Welch (1951), Biometrika 38:330-336, for means of unequal precision. It assumes that the groups are

@@ -125,7 +125,7 @@ def _checked_values(
 def _parts(
     array: "NDArray[np.float64]", clusters: "Labels | None"
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64], float]":
-    """The means, what each cluster adds to their errors (so that parts.T @ parts is the covariance), and the df."""
+    """Return the means, each cluster's part of their errors (parts.T @ parts is the covariance), and the df."""
     codes = np.arange(len(array)) if clusters is None else cluster_codes(clusters)
     sizes = np.bincount(codes)
     if len(sizes) < 2:
@@ -142,7 +142,7 @@ def _parts(
 def _drawn_t(
     parts: "NDArray[np.float64]", df: float, pairs: list[list[int]], draws: int, seed: int
 ) -> "dict[tuple[int, int], NDArray[np.float32]]":
-    """The t of each pair of systems (row, column) in samples of systems that are all alike: (draws,).
+    """Draw the t of each pair of systems (row, column) in samples of equal systems: (draws,).
 
     Means are drawn with the errors that parts say, and the covariance that each sample would show from the Wishart
     distribution (Bartlett 1933), so that each pair has a standard error of its own, as in the data.
@@ -173,7 +173,9 @@ def _drawn_t(
 def _largest_t(
     drawn: "dict[tuple[int, int], NDArray[np.float32]]", pairs: "NDArray[np.bool_]", draws: int
 ) -> "NDArray[np.float64]":
-    """The largest t of these pairs (row, column) in each draw, in rising order: (draws,); 0 where all are below."""
+    """Return the largest t of these pairs (row, column) in each draw, in ascending order: (draws,); 0 if all are
+    below.
+    """
     found = np.zeros(draws)
     for row, column in np.argwhere(pairs).tolist():
         np.maximum(found, drawn[row, column] if row < column else -drawn[column, row], out=found)
@@ -181,14 +183,14 @@ def _largest_t(
 
 
 def _quantile(ordered: "NDArray[np.float64]", confidence: float) -> float:
-    """The smallest drawn value that at least this share of the draws does not exceed."""
+    """Return the smallest drawn value that at least this share of the draws does not exceed."""
     return float(ordered[min(len(ordered) - 1, math.ceil(confidence * len(ordered)) - 1)])
 
 
 def _step_down(
     t: "NDArray[np.float64]", pairs: "NDArray[np.bool_]", c: float, critical: "Callable[..., float]"
 ) -> "NDArray[np.bool_]":
-    """Which of the pairs differ: those with t above c, then those above the lower c of the pairs that are left, …"""
+    """Find the pairs that differ: those with t above c, then those above the lower c of the remaining pairs, …"""
     better, left = np.zeros_like(pairs), pairs
     while (new := left & (t > c)).any():
         better, left = better | new, left & ~new

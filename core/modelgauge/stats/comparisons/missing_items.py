@@ -1,4 +1,4 @@
-"""What missing items could change about a difference: its bounds, and an interval around these."""
+"""Possible effect of missing items on a difference: its bounds, and an interval around these."""
 
 import math
 from statistics import NormalDist
@@ -39,7 +39,7 @@ def difference_bounds(
     clusters: "Labels | None" = None,
     confidence: float = CONFIDENCE,
 ) -> DifferenceBounds:
-    """The bounds of a difference in which items of either system are missing, and an interval around them.
+    """Return the bounds of a difference in which items of either system are missing, and an interval around them.
 
     For the lowest difference a missing value of the candidate is `low`, one of the baseline `high`; for the highest
     the reverse. Nothing is assumed about why items are missing; the interval is about questions like these, of which
@@ -90,7 +90,7 @@ def difference_bounds(
 def imbens_manski_interval(
     bounds: Interval, stderrs: tuple[float, float], *, confidence: float = CONFIDENCE
 ) -> Interval:
-    """An interval for a number of which only bounds can be estimated.
+    """Return an interval for a number of which only bounds can be estimated.
 
     Imbens and Manski (2004), Econometrica 72:1845-1857, equations 6 and 7: (low - c s₁, high + c s₂) with the c that
     solves Φ(c + (high - low) / max(s₁, s₂)) - Φ(-c) = confidence. It holds the number, not both bounds, with this

@@ -133,12 +133,12 @@ class PairedDifferences(NamedTuple):
         )
 
     def within_range(self, interval: Interval) -> Interval:
-        """An interval without the differences that cannot be."""
+        """Return the interval without impossible differences."""
         return max(-self.widest, interval[0]), min(self.widest, interval[1])
 
 
 class PairedDifference(NamedTuple):
-    """How much the candidate's mean exceeds the baseline's.
+    """Difference of the candidate's mean from the baseline's.
 
     Args:
         baseline: the baseline's mean, over the paired items.
@@ -174,7 +174,7 @@ def paired_difference(
     declared: Interval | None = None,
     confidence: float = CONFIDENCE,
 ) -> PairedDifference:
-    """The difference of two means over the same items, with its standard error, interval and p value.
+    """Return the difference of two means over the same items, with its standard error, interval and p value.
 
     | values | interval | test (`p_kind`) |
     | --- | --- | --- |
@@ -226,7 +226,7 @@ def differences_of(
     clusters: "Labels | None",
     declared: Interval | None,
 ) -> PairedDifferences:
-    """The paired differences of aligned values; for the arguments see `paired_difference`."""
+    """Return the paired differences of aligned values; for the arguments see `paired_difference`."""
     codes, values = joined_clusters(clusters), after - before
     error = mean_error(values, codes)
     largest = max(float(np.abs(before).max()), float(np.abs(after).max()))
@@ -311,7 +311,7 @@ def deciding_items(baseline: "ArrayLike", candidate: "ArrayLike") -> int | None:
 
 
 def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:
-    """Pearson's correlation of two systems' values over the same items; None if one system's are all equal.
+    """Return Pearson's correlation of two systems' values over the same items; None if one system's are all equal.
 
     Args:
         first: (n,) a system's values, n >= 1.

@@ -87,7 +87,7 @@ def aligned(
     *,
     gaps: bool = False,
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Two systems' values of the same items as arrays, (n,) float64 each, n >= 1.
+    """Return two systems' values of the same items as arrays, (n,) float64 each, n >= 1.
 
     Args:
         baseline: (n,) finite numbers.

@@ -28,7 +28,7 @@ _MOST_ITEMS = 1 << 40
 
 
 def t_power(effect: float, stderr: float, df: float, *, alpha: float = 0.05, family: int = 1) -> float:
-    """The power of Student's t test, for a planned standard error: of a mean difference, paired or not.
+    """Return the power of Student's t test for a planned standard error of a mean difference, paired or not.
 
     For n pairs whose differences have the standard deviation s, stderr is s / sqrt(n) and df n - 1; for two separate
     samples of n items, sqrt((s₁² + s₂²) / n) and 2 n - 2. It is exact where differences are normal (the non-central t
@@ -71,7 +71,7 @@ def t_power(effect: float, stderr: float, df: float, *, alpha: float = 0.05, fam
 def bounded_power(
     effect: float, stddev: float, n: float, unseen: Interval, *, alpha: float = 0.05, family: int = 1
 ) -> float:
-    """The power of the test of n pairs of numbers of a declared range, which adds imaginary items.
+    """Return the power of the test of n pairs of numbers with a declared range, which adds imaginary items.
 
     The imaginary items widen the standard error of the test, but not the spread of the mean from sample to sample. This
     is an approximation: the mean is normal, and the standard error is that of the planned standard deviation. In
@@ -105,7 +105,7 @@ def mcnemar_power(
     family: int = 1,
     exact: bool = True,
 ) -> float:
-    """The power of McNemar's test for two systems that are right or wrong on the same items.
+    """Return the power of McNemar's test for two systems that are right or wrong on the same items.
 
     By enumeration: over the number of items on which the systems disagree, and over who is right on them, of McNemar's
     exact test. Or by the normal approximation of Miettinen (1968, Biometrics 24:339-352), which is a little higher.
@@ -152,7 +152,7 @@ def mcnemar_power(
 def proportions_power(
     baseline: float, candidate: float, n: int, *, alpha: float = 0.05, family: int = 1
 ) -> float:
-    """The power to tell two proportions apart on separate samples of items, by the normal approximation.
+    """Return the power to distinguish two proportions on separate samples of items, by the normal approximation.
 
     Fleiss, Levin and Paik (2003), "Statistical Methods for Rates and Proportions", section 4.3, without correction
     for continuity. It shows what pairing saves.
@@ -208,7 +208,7 @@ def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least:
 
 
 def detectable_effect(power_of: Callable[[float], float], most: float, *, power: float = 0.8) -> float | None:
-    """The smallest effect that a test finds with a given power; None if it does not find `most`.
+    """Return the smallest effect that a test detects with a given power; None if it does not detect `most`.
 
     For example `detectable_effect(lambda effect: t_power(effect, 0.01, 199), 1.0)`.
 
@@ -228,7 +228,7 @@ def detectable_effect(power_of: Callable[[float], float], most: float, *, power:
 def detectable_difference(
     stderr: float, *, power: float = 0.8, alpha: float = 0.05, family: int = 1
 ) -> float:
-    """The smallest true difference that a two-sided test finds with a given power: (z₁ + z₂) · stderr.
+    """Return the smallest true difference that a two-sided test detects with a given power: (z₁ + z₂) · stderr.
 
     z₁ is the normal quantile of 1 - alpha / (2 · family), z₂ that of the power. This is the normal approximation for
     the mean of many items (Miller 2024, "Adding Error Bars to Evals", https://arxiv.org/abs/2411.00640, section 5).
@@ -250,14 +250,16 @@ def detectable_difference(
 
 
 def _probability_beyond(distance: float, limit: float, stderr: float) -> float:
-    """The probability that a normal number around a distance is beyond the limit on either side."""
+    """Return the probability that a normal number around a distance is beyond the limit on either side."""
     if not stderr:
         return float(distance > limit)
     return _phi((distance - limit) / stderr) + _phi((-distance - limit) / stderr)
 
 
 def _critical_count(m: int, level: float) -> int:
-    """The least count of wins among m disagreements that McNemar's exact test rejects; m + 1 where none is."""
+    """Return the smallest number of wins among m disagreements that McNemar's exact test rejects; m + 1 if there is
+    none.
+    """
     return bisect_left(range(m + 1), True, lo=m // 2 + 1, key=lambda k: 2 * binomial_sf(k, m, 0.5) <= level)
 
 
@@ -297,7 +299,9 @@ class _Tail:
 
 
 def _disagreements(n: int, share: float) -> tuple[list[int], list[float]]:
-    """The numbers of items on which two systems may disagree, and their binomial chances above 1e-20 or so."""
+    """Return the possible numbers of items on which two systems disagree, with binomial probabilities above 1e-20 or
+    so.
+    """
     if share == 1:
         return [n], [1.0]
     spread = 10 * math.sqrt(n * share * (1 - share)) + 10
@@ -327,7 +331,7 @@ def _check_stderr(stderr: float) -> None:
 
 
 def _level(alpha: float, family: int) -> float:
-    """The level of one comparison of a family, before Holm's first step."""
+    """Return the level of one comparison in a family, before the first step of Holm's method."""
     if not family >= 1:
         raise InvalidDataError(f"A family of {family} holds no comparison.", fix="Give 1 or more.")
     return _share(alpha, "alpha") / family
