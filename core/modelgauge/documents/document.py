@@ -321,12 +321,12 @@ class Portion:
     """A part of a whole.
 
     Args:
-        count: the number of its members.
+        count: the number of its members; of members with repeats, a part can count.
         label: what these are.
         look: the class that gives it its colour.
     """
 
-    count: int
+    count: float
     label: str
     look: str
 

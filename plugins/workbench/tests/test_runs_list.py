@@ -5,7 +5,10 @@ import shutil
 
 import pytest
 
-from modelgauge import run_test
+from modelgauge import FunctionSUT, run_test
+from modelgauge.datasets.dataset_test import DatasetTest
+from modelgauge.evals import EvaluationDataset, Golden
+from modelgauge.metrics import ExactMatchMetric
 from modelgauge.testing import FakeSUT, FakeTest
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -112,6 +115,86 @@ def test_a_run_appears_in_the_list_while_a_person_chooses_others(visit, serve, t
     assert page.locator("#count").inner_text() == "3"
     assert page.get_by_role("checkbox", name="compare figs").is_checked()
     assert page.evaluate("document.activeElement.textContent") == "dates"
+
+
+def app_run(folder, right, **settings):
+    """A run of an app on four goldens, of which it answers the first ones right, and the last one not at all."""
+
+    def answer(text):
+        if text == "3":
+            raise ValueError("away")
+        return text if int(text) < right else "no"
+
+    goldens = [Golden(input=str(number), expected_output=str(number)) for number in range(4)]
+    test = DatasetTest("pets", EvaluationDataset(goldens, name="pets"), [ExactMatchMetric()])
+    sut = FunctionSUT("app", answer)
+    return run_test(test, sut, data_dir=folder, hyperparameters=settings, max_retries=0).run_id
+
+
+@pytest.fixture(scope="module")
+def app(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("app")
+    settings = [("small", "v1"), ("large", "v1"), ("small", HOSTILE), ("large", "v2")]
+    runs = [
+        app_run(folder, right, model=model, prompt=prompt, top_k=5)
+        for right, (model, prompt) in enumerate(settings)
+    ]
+    run_test(FakeTest("figs", ["one"]), FakeSUT("s"), data_dir=folder)
+    served = serve(folder)
+    served.until_runs(5)
+    return served, runs
+
+
+def test_list_shows_verdicts_data_sets_and_settings_that_differ(visit, app, check_looks):
+    workbench, _ = app
+    page = visit(workbench, "/runs?sort=oldest", width=320)
+    check_looks(page)
+    row = page.locator("#runs tbody tr").nth(2)
+    assert row.locator("svg.portions").get_attribute("aria-label") == "2 passed, 1 failed, 1 not judged"
+    assert "2 of 3 passed · 1 not judged" in row.inner_text()
+    assert row.locator(".settings").inner_text().split()[:3] == ["model", "small", "prompt"]
+    assert "top_k" not in page.locator("#runs").inner_text()
+    assert "n 1" in page.locator("#runs tbody tr").nth(4).inner_text()
+    row.get_by_role("link", name="pets").nth(1).click()
+    page.wait_for_url("**/runs?dataset=pets")
+    assert page.locator("#count").inner_text() == "4 found"
+
+
+def test_runs_are_filtered_and_grouped_by_settings(visit, app):
+    workbench, runs = app
+    page = visit(workbench, "/runs")
+    page.locator("select[name=is-model]").select_option("large")
+    page.wait_for_url("**is-model=large*")
+    assert page.locator("#count").inner_text() == "2 found"
+    page.get_by_label("Group").select_option("is-prompt")
+    page.wait_for_url("**group=is-prompt*")
+    assert page.locator(".group").all_inner_texts() == ["prompt: v1", "prompt: v2"]
+    page.goto(f"{workbench.address}/runs?group=is-prompt&sort=oldest")
+    assert page.locator(".group").all_inner_texts() == [
+        f"prompt: {HOSTILE}",
+        "prompt: v1",
+        "prompt: v2",
+        "prompt: none",
+    ]
+    boxes = page.locator("#runs tbody [type=checkbox]").all()
+    assert [box.input_value() for box in boxes[:4]] == [runs[2], runs[0], runs[1], runs[3]]
+
+
+def test_filters_without_runs_can_be_removed_one_by_one(visit, app):
+    workbench, _ = app
+    page = visit(workbench, "/runs?is-model=small&is-prompt=v2&q=pets")
+    page.get_by_role("link", name="Remove prompt: v2").click()
+    page.wait_for_url("**/runs?is-model=small&q=pets")
+    assert page.locator("#count").inner_text() == "2 found"
+
+
+def test_space_chooses_the_row_that_j_reached(visit, app):
+    workbench, runs = app
+    page = visit(workbench, "/runs?sort=oldest")
+    page.keyboard.press("c")
+    page.get_by_text("Choose two runs or more").wait_for()
+    page.keyboard.type("j jj c")
+    page.wait_for_url(f"**/compare?runs={runs[0]}&runs={runs[2]}")
 
 
 def test_an_empty_folder_makes_a_first_run_at_the_press_of_a_button(visit, serve, tmp_path):

@@ -30,11 +30,8 @@ def verdict_blocks(items: str, table: ItemTable, verdicts: ItemVerdicts) -> Iter
         table: the items.
         verdicts: on them.
     """
-    parts = [
-        (Portion(verdicts.passed, "passed", "passed"), "yes", ""),
-        (Portion(verdicts.failed, "failed", "failed"), "no", "missed"),
-        (Portion(verdicts.unjudged, "not judged", "unjudged"), "none", "not-measured"),
-    ]
+    links = ("yes", ""), ("no", "missed"), ("none", "not-measured")
+    parts = [(portion, *link) for portion, link in zip(verdict_portions(*verdicts), links, strict=True)]
     shown = [part for part in parts if part[0].count]
     yield Charts([(counted(table.number, "item"), Portions([portion for portion, *_ in shown]))])
     texts = [Text(portion.words, address(items, **{PASSED: value}), look) for portion, value, look in shown]
@@ -49,3 +46,18 @@ def verdict_blocks(items: str, table: ItemTable, verdicts: ItemVerdicts) -> Iter
     ]
     if most:
         yield Sentences([("Failed most often: ", *joined(" · ", most))])
+
+
+def verdict_portions(passed: float, failed: float, unjudged: int) -> tuple[Portion, Portion, Portion]:
+    """Return the verdicts on items as parts of a bar.
+
+    Args:
+        passed: how many items passed; of items with repeats, a part can have passed.
+        failed: how many failed.
+        unjudged: how many have no verdict.
+    """
+    return (
+        Portion(passed, "passed", "passed"),
+        Portion(failed, "failed", "failed"),
+        Portion(unjudged, "not judged", "unjudged"),
+    )

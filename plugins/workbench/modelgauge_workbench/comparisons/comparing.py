@@ -26,7 +26,7 @@ from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks
 from modelgauge.reports.pages.run_page import main_part
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
-from modelgauge_workbench.index.rows import stamp_of
+from modelgauge_workbench.index.rows import differing_settings, stamp_of
 
 _MOST_KEPT = 20
 _ALLOWING = re.compile(r"--allow (\w+)")
@@ -168,8 +168,7 @@ def _settings(runs: Sequence[RecordedRun]) -> TableBlock | None:
         asked = {name: value for name, value in record.sut_options.items() if value is not None}
         said.append({**arguments, **asked, **record.hyperparameters})
     texts = [{name: as_text(value) for name, value in fields.items() if value is not None} for fields in said]
-    every = dict.fromkeys(name for fields in said for name in fields)
-    names = [name for name in every if len({fields.get(name, "") for fields in texts}) > 1]
+    names = differing_settings(texts)
     columns = [
         TableColumn(
             f"{run.record.sut_name} {run.record.run_id}",

@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,9 @@ SORTS = {
 }
 """How runs are sorted, by the words of addresses: what the page calls it, and the order in SQL."""
 _EXACT = ("test", "sut", "state")
+SETTING = "is-"
+"""The prefix of a setting among the labels of runs, and in addresses."""
+_LABELS = ("tag", "dataset", "file")
 _WORD = re.compile(r"[^\s\"]+")
 
 
@@ -72,16 +75,18 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
 
     Args:
         db: reads the index.
-        asked: `q` (words), `test`, `sut`, `state`, `tag`, `favourite`, `since`, `sort` and `page`; each may be missing.
+        asked: `q` (words), `test`, `sut`, `state`, `favourite`, `since`, a label (`tag`, `dataset`, `file` or
+            `is-NAME`, a setting), `group`, `sort` and `page`; each may be missing.
     """
     wheres, values = ["1"], list[Any]()
     for name in _EXACT:
         if asked.get(name):
             wheres.append(f"runs.{name} = ?")
             values.append(asked[name])
-    if asked.get("tag"):
-        wheres.append("runs.number IN (SELECT run FROM tags WHERE tag = ?)")
-        values.append(asked["tag"])
+    for name, value in asked.items():
+        if value and (name in _LABELS or name.startswith(SETTING)):
+            wheres.append("runs.number IN (SELECT run FROM labels WHERE name = ? AND value = ?)")
+            values += [name, value]
     if asked.get("favourite"):
         wheres.append("runs.favourite")
     with suppress(ValueError):  # another text is passed over
@@ -92,7 +97,35 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
         wheres.append("runs.number IN (SELECT value FROM json_each(?))")
         values.append(json.dumps([number for (number,) in found]))
     _, order = SORTS.get(asked.get("sort", ""), SORTS[""])
+    if group := asked.get("group"):
+        order = f"{_group_in_sql(group)}, {order}"
     return found_in(db, "runs", Wanted(" AND ".join(wheres), values, order), asked)
+
+
+def _group_in_sql(name: str) -> str:
+    """Return the order that keeps groups together, runs without a value last."""
+    quoted = name.replace("'", "''")
+    of_labels = (
+        f"(SELECT group_concat(value, ', ') FROM labels WHERE run = runs.number AND name = '{quoted}')"
+    )
+    value = f"runs.{name}" if name in _EXACT else of_labels
+    return f"{value} IS NULL, {value}"
+
+
+def group_of(row: sqlite3.Row, name: str) -> str:
+    """Return the group of a run: its test, SUT or state, or its labels of a name; empty if it has none.
+
+    Args:
+        row: of the run.
+        name: by which runs are grouped.
+    """
+    if name in _EXACT:
+        return str(row[name])
+    if name.startswith(SETTING):
+        return str(json.loads(row["settings"]).get(name.removeprefix(SETTING), ""))
+    if name == "dataset":
+        return ", ".join(sorted({str(dataset.get("name")) for dataset in json.loads(row["datasets"])}))
+    return ", ".join(sorted(json.loads(row["tags"]))) if name == "tag" else ""
 
 
 def found_in(db: sqlite3.Connection, table: str, wanted: Wanted, asked: Mapping[str, str]) -> Found:
@@ -161,14 +194,8 @@ def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
     return sharing
 
 
-_LATEST_OF = {
-    "tag": "number IN (SELECT run FROM tags WHERE tag = :name)",
-    "dataset": (
-        "instr(datasets, :name) AND EXISTS (SELECT 1 FROM json_each(datasets) "
-        "WHERE json_extract(value, '$.name') = :name)"
-    ),
-    "test": "CASE WHEN subject LIKE 'cases of %' THEN subject LIKE '%' || :name ELSE test = :name END",
-}
+_OF_TEST = "CASE WHEN subject LIKE 'cases of %' THEN subject LIKE '%' || :name ELSE test = :name END"
+_OF_LABEL = "number IN (SELECT run FROM labels WHERE name = :kind AND value = :name)"
 
 
 def latest_of(db: sqlite3.Connection, kind: str, name: str) -> sqlite3.Row | None:
@@ -179,8 +206,9 @@ def latest_of(db: sqlite3.Connection, kind: str, name: str) -> sqlite3.Row | Non
         kind: "dataset", "test" or "tag".
         name: of it.
     """
-    query = f"SELECT * FROM runs WHERE {_LATEST_OF[kind]} AND state = 'finished' ORDER BY number DESC LIMIT 1"
-    found: sqlite3.Row | None = db.execute(query, {"name": name}).fetchone()
+    where = _OF_TEST if kind == "test" else _OF_LABEL
+    query = f"SELECT * FROM runs WHERE {where} AND state = 'finished' ORDER BY number DESC LIMIT 1"
+    found: sqlite3.Row | None = db.execute(query, {"kind": kind, "name": name}).fetchone()
     return found
 
 
@@ -190,25 +218,48 @@ def _files_of(db: sqlite3.Connection, run: int) -> set[str]:
     return {file for (file,) in db.execute(query, (run,))}
 
 
+def test_files(db: sqlite3.Connection, runs: Sequence[sqlite3.Row]) -> dict[int, list[str]]:
+    """Return the test files of runs, by the numbers of the runs.
+
+    Args:
+        db: reads the index.
+        runs: of the index.
+    """
+    found: dict[int, list[str]] = {}
+    query = "SELECT run, value FROM labels WHERE name = 'file' AND run IN (SELECT value FROM json_each(?))"
+    for run, file in db.execute(query, (json.dumps([row["number"] for row in runs]),)):
+        found.setdefault(run, []).append(file)
+    return found
+
+
 def options(db: sqlite3.Connection) -> dict[str, list[str]]:
-    """What runs can be filtered by: tests, SUTs, states and tags that there are.
+    """Return what runs can be filtered by: the tests, SUTs, states and values of each label that there are.
 
     Args:
         db: reads the index.
     """
     found = {name: _distinct(db, "runs", name) for name in _EXACT}
-    return {**found, "tag": _distinct(db, "tags", "tag")}
+    labels = [*_LABELS, *(name for name in _distinct(db, "labels", "name") if name not in _LABELS)]
+    return found | {name: _distinct(db, "labels", "value", name) for name in labels}
 
 
-def _distinct(db: sqlite3.Connection, table: str, column: str) -> list[str]:
-    """The values of a column with an index: from one to the next in it, however many rows have each."""
+def _distinct(db: sqlite3.Connection, table: str, column: str, label: str = "") -> list[str]:
+    """Return the values of a column with an index, from one to the next in it, however many rows have each.
+
+    Args:
+        db: reads the index.
+        table: the name of the table.
+        column: the name of the column.
+        label: the name of the labels whose values are wanted.
+    """
+    among = f"FROM {table} WHERE {'name = :label AND' if label else ''}"
     query = f"""
         WITH RECURSIVE found (one) AS (
-            SELECT MIN({column}) FROM {table} UNION ALL
-            SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > one) FROM found WHERE one IS NOT NULL
+            SELECT MIN({column}) {among} 1 UNION ALL
+            SELECT (SELECT MIN({column}) {among} {column} > one) FROM found WHERE one IS NOT NULL
         ) SELECT one FROM found WHERE one IS NOT NULL LIMIT {_MOST_OPTIONS}
     """
-    return [str(value) for (value,) in db.execute(query)]
+    return [str(value) for (value,) in db.execute(query, {"label": label})]
 
 
 def match_of(query: str, *, beginnings: bool = False) -> str:

@@ -1,8 +1,9 @@
 """The rows of the index, made of files: what a run is, and what its journal holds."""
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +18,18 @@ from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
+from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.item_rows import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.notes import NOTES, Notes
+from modelgauge.runs.passing import share_that_passed
 from modelgauge.runs.recorded_run import state_of
+from modelgauge.wording.phrases import beginning
 from modelgauge_workbench.index.queries import OF_CASES
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")  # the first is in every run
 _ABOUT = {"run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_label", "dataset"}
+_LONGEST_SETTING = 80  # characters that lists show, and by which runs are found
 _RELOAD = "Reload the page."
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON, _DAMAGED = "running", "damaged"
@@ -69,7 +74,7 @@ def run_columns(run: Path) -> dict[str, Any]:
     folder, notes, state = RunFolder(run), Notes(), ""
     about: dict[str, Any] = {}
     record: TestRecord | None = None
-    outcome = dict.fromkeys(("scored", "failed", "items", "cost", "seconds"))
+    outcome = dict.fromkeys(("scored", "failed", "items", "passed", "judged", "cost", "seconds"))
     try:
         state, record = state_of(folder)
     except ModelGaugeError:
@@ -89,6 +94,7 @@ def run_columns(run: Path) -> dict[str, Any]:
         **_identity(folder, about),
         "headline": "" if record is None else headline(record),
         **outcome,
+        "settings": json.dumps(_settings(record, about), ensure_ascii=False),
         "favourite": notes.favourite,
         "tags": json.dumps(notes.tags, ensure_ascii=False),
         "note": notes.note,
@@ -105,8 +111,35 @@ def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
         "test": str(about.get("test_uid") or "?"),
         "subject": _subject(about),
         "sut": RECORDED if sut == GIVEN else sut,
-        "datasets": json.dumps([dataset for dataset in datasets if isinstance(dataset, dict)]),
+        "datasets": json.dumps(
+            [dataset for dataset in datasets if isinstance(dataset, dict) and dataset.get("name")]
+        ),
     }
+
+
+def _settings(record: TestRecord | None, about: dict[str, Any]) -> dict[str, str]:
+    """Return the hyperparameters of a run as texts, of long ones the beginning with a digest."""
+    options = about.get("options")
+    said = (options if isinstance(options, dict) else {}).get("hyperparameters")
+    logged = said if record is None else record.hyperparameters
+    known = logged.items() if isinstance(logged, dict) else ()
+    texts = {name: as_text(value) for name, value in known if value is not None}
+    return {name: text if len(text) <= _LONGEST_SETTING else _shortened(text) for name, text in texts.items()}
+
+
+def _shortened(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{beginning(' '.join(text.split()), _LONGEST_SETTING)} {digest[:6]}"
+
+
+def differing_settings(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the names of the settings in which runs differ.
+
+    Args:
+        settings: of each run, as texts.
+    """
+    names = dict.fromkeys(name for texts in settings for name in texts)
+    return [name for name in names if len({texts.get(name) for texts in settings}) > 1]
 
 
 def _subject(about: dict[str, Any]) -> str:
@@ -129,11 +162,13 @@ def _began(said: Any, run: Path) -> datetime:
 
 
 def _outcome(record: TestRecord) -> dict[str, Any]:
-    counts = record.counts
+    counts, share = record.counts, share_that_passed(record)
     return {
         "scored": counts.scored,
         "failed": counts.failed,
         "items": counts.items + (counts.not_begun or 0),
+        "passed": None if share is None else round(share.value * share.n, 6),
+        "judged": None if share is None else share.n,
         "cost": record.spent.cost_usd if record.spent else None,
         "seconds": record.seconds,
     }

@@ -13,7 +13,7 @@ from typing import Any, Self
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS, RunFolder
 from modelgauge.files.regular import is_folder
 from modelgauge_workbench.index.index import Index
-from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.queries import SETTING, run_of
 from modelgauge_workbench.index.rows import (
     GOING_ON,
     ItemRow,
@@ -111,6 +111,7 @@ class _Rows:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self.run_texts: list[tuple[Any, ...]] = []
+        self.labels = set[tuple[str, str, int]]()
         self._items: list[tuple[Any, ...]] = []
         self._item_texts: list[tuple[Any, ...]] = []
         query = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'items'"
@@ -128,10 +129,14 @@ class _Rows:
         self.last_item += 1
         self._items.append((self.last_item, run, *item_columns(item)))
         self._item_texts.append((self.last_item, *searched_texts(item)))
+        file, has_case, _ = item.row.id.partition("::")
+        if has_case and file.endswith(".py"):
+            self.labels.add(("file", file, run))
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is None:
             self.db.executemany(_INSERT_RUN_TEXTS, self.run_texts)
+            self.db.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", self.labels)
             self._write_items()
             self.db.executemany(_INSERT_ITEM_TEXTS, self._item_texts)
 
@@ -169,7 +174,7 @@ def forget(db: sqlite3.Connection, number: int) -> None:
     """
     for table, column in (
         ("items", "run"),
-        ("tags", "run"),
+        ("labels", "run"),
         ("views", "run"),
         ("run_texts", "rowid"),
         ("runs", "number"),
@@ -206,11 +211,15 @@ def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:
         marks = ", ".join(f"{column} = :{column}" for column in columns)
         db.execute(f"UPDATE runs SET {marks} WHERE number = :number", columns | {"number": number})
         db.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
-        db.execute("DELETE FROM tags WHERE run = ?", (number,))
+        # The items say their files.
+        db.execute("DELETE FROM labels WHERE run = ? AND name <> 'file'", (number,))
     tags = json.loads(columns["tags"])
     texts = columns | {"tags": " ".join(tags)}
     rows.run_texts.append((number, *(texts[name] for name in _TEXTS)))
-    db.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, number) for tag in tags])
+    labels = [("tag", tag) for tag in tags]
+    labels += [("dataset", str(dataset.get("name"))) for dataset in json.loads(columns["datasets"])]
+    labels += [(f"{SETTING}{name}", text) for name, text in json.loads(columns["settings"]).items()]
+    rows.labels.update((name, value, number) for name, value in labels)
     return number
 
 

@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 8
+VERSION = 9
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -21,6 +21,8 @@ CREATE TABLE runs (
     state TEXT NOT NULL,
     headline TEXT NOT NULL,
     scored INTEGER, failed INTEGER, items INTEGER,
+    passed NUMERIC, judged INTEGER,       -- of the items with a verdict, those that passed; of repeats, a part
+    settings TEXT NOT NULL,               -- JSON: hyperparameters as texts
     cost REAL, seconds REAL,
     favourite INTEGER NOT NULL,
     tags TEXT NOT NULL,                   -- JSON
@@ -31,8 +33,10 @@ CREATE INDEX runs_by_test ON runs (test);
 CREATE INDEX runs_by_sut ON runs (sut);
 CREATE INDEX runs_by_state ON runs (state);
 CREATE INDEX favourites ON runs (number) WHERE favourite;
-CREATE TABLE tags (tag TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (tag, run)) WITHOUT ROWID;
-CREATE INDEX tags_of_runs ON tags (run);
+CREATE TABLE labels (                     -- runs are found by `tag`, `dataset`, `file`, and `is-NAME` for settings
+    name TEXT NOT NULL, value TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (name, value, run)
+) WITHOUT ROWID;
+CREATE INDEX labels_of_runs ON labels (run);
 CREATE VIRTUAL TABLE run_texts USING fts5 (name, test, sut, tags, note, headline);
 CREATE TABLE items (
     number INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: `item_texts` keeps deleted ones

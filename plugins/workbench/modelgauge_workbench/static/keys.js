@@ -36,6 +36,7 @@ function showHelp() {
     .filter((element) => element.closest(".items").checkVisibility())
     .map((element) => [[...element.querySelectorAll("kbd")].map((key) => key.textContent), element.lastChild.textContent.trim()]);
   if (!listed.length && document.querySelector(ROWS)) listed.push([["j", "k"], "next, previous row"]);
+  if (document.querySelector(".rows tbody th [type=checkbox]")) listed.push([["Space"], "choose the row"]);
   const rowKeys = new Map([...document.querySelectorAll("[data-row-key]")].map((element) => [element.dataset.rowKey, element.textContent]));
   for (const [key, name] of rowKeys) own.push([[key], `${name} of the row that is focused`]);
   const common = [[["."], "a letter beside everything that can be pressed"], [["Tab"], "the next thing that can be pressed"], [["Esc"], "leave a field, or close this list"]];

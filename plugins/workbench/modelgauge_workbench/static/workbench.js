@@ -20,6 +20,11 @@ addEventListener("keydown", (event) => {
     }
     return;
   }
+  const box = event.key === " " && event.target.matches("a") && event.target.closest(".rows tr")?.querySelector("[type=checkbox]");
+  if (box) {
+    event.preventDefault();
+    return box.click();
+  }
   const ofRow = (event.target.closest(".rows tr") ?? document).querySelector(`[data-row-key="${CSS.escape(event.key)}"]`);
   if (ofRow) {
     event.preventDefault();
@@ -38,6 +43,16 @@ addEventListener("keydown", (event) => {
 addEventListener("change", (event) => {
   const { form } = event.target;
   if (form?.getAttribute("role") === "search" && event.target.matches("select, [type=checkbox]")) form.requestSubmit();
+});
+
+// A form that needs some rows to be chosen says so, in place of a page about it.
+addEventListener("submit", (event) => {
+  const { target: form } = event, least = Number(form.dataset.least ?? 0);
+  const chosen = [...form.elements].filter((element) => element.type === "checkbox" && element.checked).length;
+  if (chosen < least) {
+    event.preventDefault();
+    form.querySelector("output").hidden = false;
+  }
 });
 
 // Parts of a page that change by themselves, such as the list of runs: asked for again, and replaced where they differ.
