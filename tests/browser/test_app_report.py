@@ -1,13 +1,15 @@
 """The page of a run with thresholds in a browser: verdicts, reasons, and the columns that people choose."""
 
+import json
+import re
 from typing import ClassVar
 
 import pytest
 
 from modelgauge import PromptWithContext, TestItem
 from modelgauge.data.results import Threshold
-from modelgauge.evals import LLMTestCase, ToolCall, evaluate
-from modelgauge.metrics import ContainsMetric
+from modelgauge.evals import Golden, LLMTestCase, ToolCall, evaluate, observe, update_current_span
+from modelgauge.metrics import ContainsMetric, Metric, Score
 from modelgauge.reports import write_page
 from modelgauge.testing import FakeSUT, FakeTest
 
@@ -45,7 +47,7 @@ def _rows(page):
 
 
 def _heads(page):
-    return page.locator(".items thead th").all_inner_texts()
+    return page.locator(".items .table thead th").all_inner_texts()
 
 
 def test_failed_items_come_first_with_the_reason_then_unjudged_ones(address, visit):
@@ -117,9 +119,67 @@ def test_chosen_columns_are_kept_in_the_address(address, visit):
     assert _heads(visit(page.url)) == ["#", "question", "result"]
 
 
+MARKDOWN = """You get a **full** refund within 60 days:
+
+1. Send `them` back
+2. Wait
+
+| day | what |
+|---|---|
+| 1 | <img src=x onerror=alert(1)> |
+
+[here](javascript:steal) ![seen](https://tracker.example/x.png) [ok](https://shop.example)
+```
+<script>alert(3)</script>
+```"""
+
+
+class _Judged(Metric):
+    def score(self, case):
+        return Score(0.2, f"**60** days are in no text. {HOSTILE}", breakdown={"claims": 2}, cost=0.0004)
+
+
+class Faithfulness(_Judged):
+    pass
+
+
+class OneText(Metric):
+    required_params = ("retrieval_context",)
+
+    def score(self, case):
+        return Score(len(case.retrieval_context) <= 1, "2 texts")
+
+
+@observe(type="retriever", metrics=[OneText(threshold=1)])
+def retrieve(question):
+    update_current_span(retrieval_context=["one", "two"], output="two texts")
+    return ["one", "two"]
+
+
+@observe(type="agent")
+def shop(question):
+    retrieve(question)
+    return "You get it."
+
+
 @pytest.fixture
-def case_address(tmp_path):
-    case = LLMTestCase(
+def open_case(tmp_path, visit):
+    """Open the only item of an evaluation in its report."""
+
+    def of(*cases, metrics=None, **options):
+        options.setdefault("data_dir", tmp_path)
+        result = evaluate(*cases, metrics, print_results=False, **options)
+        write_page(result.run_id, tmp_path / "case.html", data_dir=tmp_path)
+        page = visit(f"{(tmp_path / 'case.html').as_uri()}#run=0&item=refund")
+        page.locator(".item h2").wait_for()
+        return page
+
+    return of
+
+
+@pytest.fixture
+def case():
+    return LLMTestCase(
         input="Do they fit?",
         actual_output="You get a full refund within 60 days.",
         expected_output="You get a full refund within 30 days.",
@@ -130,27 +190,67 @@ def case_address(tmp_path):
         completion_time=0.000009818,
         metadata={"topic": HOSTILE, "draft": None},
     )
-    metric = ContainsMetric()
-    result = evaluate([case], [metric], data_dir=tmp_path, print_results=False)
-    write_page(result.run_id, tmp_path / "case.html", data_dir=tmp_path)
-    return f"{(tmp_path / 'case.html').as_uri()}#run=0&item=refund"
 
 
-def test_case_has_its_fields_by_name_and_differences_marked(case_address, visit, check_all_looks):
-    page = visit(case_address)
+def test_case_has_its_fields_by_name_and_differences_marked(case, open_case, check_all_looks):
+    page = open_case([case], metrics=[ContainsMetric()])
     item = page.locator(".item")
-    item.locator("h2").wait_for()
     assert item.locator("del").all_inner_texts() == ["60"]
     assert item.locator("ins").all_inner_texts() == ["30"]
     shown = item.inner_text()
     assert 'search(query="refund")' in shown
     assert "not called: lookup_order" in shown
     assert "under 1 ms" in shown
-    assert "All customers have 30 days." in shown
+    assert item.locator(".texts li").all_inner_texts() == ["All customers have 30 days.", HOSTILE]
     assert HOSTILE in shown
     for raw in ("null", "9.818", "which the SUT does not see", "passed = "):
         assert raw not in shown
     check_all_looks(page)
+
+
+def test_item_reads_like_a_verdict(case, open_case):
+    page = open_case([case], metrics=[ContainsMetric(), Faithfulness(threshold=0.7)])
+    assert page.locator(".item .verdict").inner_text() == "below 1: ContainsMetric; below 0.7: Faithfulness"
+    rows = [row.split("\t") for row in page.locator(".metrics tbody tr").all_inner_texts()]
+    name, score, threshold, verdict, reason, cost = [cell.strip() for cell in rows[1]]
+    assert [name, score, threshold, verdict, cost] == ["Faithfulness", "0.2", "≥ 0.7", "failed", "$0.0004"]
+    assert reason.startswith("**60** days are in no text.")
+    page.keyboard.press("r")
+    record = json.loads(page.locator(".item pre.text:visible").inner_text())
+    assert record["measurements"]["Faithfulness"] == 0.2
+    page.keyboard.press("r")
+    assert page.locator(".metrics").is_visible()
+
+
+def test_markdown_on_request_is_never_markup(case, open_case):
+    page = open_case([case.replaced(actual_output=MARKDOWN)], metrics=[Faithfulness(threshold=0.7)])
+    assert page.locator(".markdown").count() == 0
+    page.keyboard.press("m")
+    answer = page.locator(".side .markdown").first
+    assert answer.locator("strong").inner_text() == "full"
+    assert answer.locator("ol > li").all_inner_texts() == ["Send them back", "Wait"]
+    assert answer.locator("td").all_inner_texts() == ["1", "<img src=x onerror=alert(1)>"]
+    assert answer.locator("pre").inner_text() == "<script>alert(3)</script>"
+    assert "here (javascript:steal) seen (https://tracker.example/x.png)" in answer.inner_text()
+    assert page.locator(".markdown :is(a, img, script)").count() == 0
+    page.keyboard.press("m")
+    assert page.locator(".item .answer").first.inner_text() == MARKDOWN
+
+
+def test_components_are_a_tree_with_times_and_their_metrics(open_case):
+    golden = Golden(input="What fits?", expected_output="You get it.", name="refund")
+    page = open_case(goldens=[golden], observed_callback=shop)
+    spans = page.locator(".spans li")
+    assert spans.nth(0).inner_text().startswith("shop (agent) · ")
+    assert re.fullmatch(
+        r"retrieve \(retriever\) · (under )?\d+ ms · OneText 0 failed", spans.nth(1).inner_text()
+    )
+    indents = [
+        span.evaluate("each => parseFloat(getComputedStyle(each).paddingLeft)") for span in spans.all()
+    ]
+    assert indents[0] < indents[1]
+    page.get_by_text("Component retrieve").click()
+    assert page.locator(".texts li").all_inner_texts() == ["one", "two"]
 
 
 def test_app_page_fits_and_axe_finds_nothing(address, visit, check_all_looks):

@@ -305,7 +305,8 @@ def test_score_has_the_colour_of_its_own_threshold(visit, tmp_path):
     assert by_row[12:15] == [none, ("1", ""), ("0.1", "missed")]
     assert by_row[21:] == [none] * 3  # it failed, and nobody knows which of these it would have had
     shown.locator("tr[data-place]").nth(4).click()
-    marked = shown.locator(".measured span.missed")
-    marked.wait_for()
-    assert marked.all_inner_texts() == ["f1 = 0.1, below its threshold"]
-    assert "contains = 1, passed · " in shown.locator(".measured").inner_text()
+    metrics = shown.locator(".metrics tbody tr")
+    metrics.first.wait_for()
+    rows = [[cell.strip() for cell in row.split("\t")] for row in metrics.all_inner_texts()]
+    assert [row[:3] for row in rows] == [["f1", "0.1", "failed"], ["contains", "1", "passed"]]
+    assert metrics.first.get_attribute("class") == "missed"

@@ -239,7 +239,7 @@ def test_an_item_shows_what_was_asked_answered_and_judged(run, workbench, runs):
         "q0",
         "even question 0",
         "yes to even question 0",
-        "judged: 0.5",
+        "judged\t0.5",
         "half of it is right",
         "right = 1",
         "reasoning, 5 words",

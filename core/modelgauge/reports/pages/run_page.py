@@ -22,15 +22,21 @@ from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
 
-SCRIPTS = (
+ITEM_SCRIPTS = (
     "elements.js",
-    "item_view.js",
+    "differences.js",
+    "markdown.js",
+    "metrics_view.js",
     "case_view.js",
+    "item_view.js",
+)
+"""What shows one item, in the order in which it is loaded."""
+SCRIPTS = (
+    *ITEM_SCRIPTS,
     "columns.js",
     "items.js",
     "run_items.js",
     "app_items.js",
-    "differences.js",
     "compared_items.js",
     "start.js",
 )

@@ -14,14 +14,15 @@ from modelgauge.config.redaction import redacted_json
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.errors import RecordError
+from modelgauge.reports.pages.run_page import ITEM_SCRIPTS
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item
 from modelgauge_workbench.index.rows import GOING_ON, item_line
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import item_name, item_state, shown_run
-from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions
-from modelgauge_workbench.runs.summary import summary_of
+from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions, verdict_on
+from modelgauge_workbench.runs.summary import Summary, summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
 
 
@@ -47,12 +48,14 @@ def show_item(request: Request) -> Response:
     return page(
         request,
         "runs/item.html.j2",
+        scripts=ITEM_SCRIPTS,
         title=f"Item {place + 1} of {summary.title}",
         run=shown_run(row),
         run_title=summary.title,
         datasets=saved_versions(row),
         aliases=VersionsFolder(workbench.data_dir).aliases(),
         item=item,
+        has_verdict=summary.has_verdicts,
         number=place + 1,
         back=f"{run}{query}#items",
         beside=beside,
@@ -62,11 +65,22 @@ def show_item(request: Request) -> Response:
         record=json_block(
             {
                 "record": record_of(workbench, row, item),
-                "expected": item["expected"],
-                "common": summary.common,
+                "about": _about(item, summary),
             }
         ),
     )
+
+
+def _about(item: sqlite3.Row, summary: Summary) -> dict[str, Any]:
+    """Return what the view of an item shows besides its record; see `itemView` in `item_view.js`."""
+    about = {"expected": item["expected"], "common": summary.common}
+    if not summary.has_verdicts:
+        return about
+    thresholds = {
+        name: (threshold.value, threshold.higher_is_better) for name, threshold in summary.thresholds.items()
+    }
+    reason, _ = verdict_on(json.loads(item["measured"]), item["failure"], summary)
+    return about | {"thresholds": thresholds, "reason": reason}
 
 
 def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict[str, Any]:

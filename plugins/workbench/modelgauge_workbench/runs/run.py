@@ -214,7 +214,7 @@ def _shown_item(item: sqlite3.Row, columns: Sequence[ItemColumn], summary: Summa
     return {
         **dict(item),
         "look": item["state"].replace(" ", "-"),
-        "verdict": _verdict(measured, item["failure"], summary),
+        "verdict": verdict_on(measured, item["failure"], summary),
         "cells": [
             (column, *_cell(column.title, measured, item["state"], summary))
             if column.is_measured
@@ -224,8 +224,14 @@ def _shown_item(item: sqlite3.Row, columns: Sequence[ItemColumn], summary: Summa
     }
 
 
-def _verdict(measured: Mapping[str, float], failure: str, summary: Summary) -> tuple[str, str]:
-    """Return the verdict on an item with its reason, and the style of that."""
+def verdict_on(measured: Mapping[str, float], failure: str, summary: Summary) -> tuple[str, str]:
+    """Return the verdict on an item with its reason, and the style of that.
+
+    Args:
+        measured: its measurements.
+        failure: the kind of its failure, as the index has it; empty if nothing failed.
+        summary: of its run.
+    """
     why = title_of_failure(json.loads(failure)) if failure else ""
     passed = has_passed(measured)
     look = "not-measured" if passed is None else "" if passed else "missed"

@@ -1,6 +1,7 @@
 // A test case of an app, from the context of its prompt: each field by its name.
 
-const isCase = (context) => context != null && typeof context === "object" && "input" in context && "actual_output" in context;
+// A test case has the app's answer; a golden leaves that to the answer of the SUT.
+const isCase = (context) => context != null && typeof context === "object" && "expected_output" in context && ("input" in context || "turns" in context);
 
 const isFilled = (value) => value != null && value !== "" && !(typeof value === "object" && Object.keys(value).length === 0);
 
@@ -11,19 +12,25 @@ function filledIn(value) {
   return Object.fromEntries(Object.entries(value).filter(([, part]) => isFilled(part)).map(([name, part]) => [name, filledIn(part)]));
 }
 
-const textsView = (title, texts) => (isFilled(texts) ? [section(title, ...[texts].flat().map((text) => box(asText(filledIn(text)))))] : []);
+// Texts with their numbers, as an app finds them: the best first.
+function textsView(title, texts) {
+  if (!isFilled(texts)) return [];
+  const boxes = [texts].flat().map((text) => box(asText(filledIn(text)), "prose"));
+  return [section(title, boxes.length > 1 ? make("ol", { className: "texts" }, ...boxes.map((each) => make("li", {}, each))) : boxes[0])];
+}
+
+const callText = ({ name, input_parameters: parameters }) =>
+  `${name}(${Object.entries(parameters ?? {}).map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(", ")})`;
 
 // The tools that were called and those that were expected; expected ones that were not called are named.
 function toolsView(called, expected) {
   if (!isFilled(called) && !isFilled(expected)) return [];
-  const callText = ({ name, input_parameters: parameters }) =>
-    `${name}(${Object.entries(parameters ?? {}).map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(", ")})`;
   const names = new Set((called ?? []).map(({ name }) => name));
   const missing = (expected ?? []).filter(({ name }) => !names.has(name)).map(({ name }) => name);
   const facts = [["called", (called ?? []).map(callText).join("\n") || "none"]];
-  if (isFilled(expected)) facts.push(["expected", expected.map(({ name }) => name).join(", ")]);
+  if (isFilled(expected)) facts.push(["expected", expected.map(callText).join("\n").replaceAll("()", "")]);
   const more = (called ?? []).some(({ output, reasoning }) => isFilled(output) || isFilled(reasoning))
-    ? [folded("all of the calls", box(asText(filledIn(called))))] : [];
+    ? [folded("what they returned", box(asText(filledIn(called))))] : [];
   const missed = missing.length ? [make("p", { className: "missed" }, shown(`not called: ${missing.join(", ")}`))] : [];
   return [section("Tools", factsView(facts), ...missed, ...more)];
 }
@@ -41,20 +48,25 @@ function besideExpected(expected) {
     make("div", { className: "side" }, section("Expected", differenceBox(expected, text, "ins"))));
 }
 
-// What a test case has beside its input, its answer and the expected one.
-function caseView(context) {
-  const { metadata, custom_column_key_values: columns } = context;
+const CASE_FIELDS = new Set(["input", "actual_output", "expected_output", "retrieval_context", "context", "tools_called", "expected_tools", "turns",
+  "name", "metadata", "additional_metadata", "custom_column_key_values", "completion_time", "token_cost", "tags"]);
+
+// What a test case has beside its input, its answer and the expected one. `completion` is the SUT's, which may have some of it.
+function caseView(context, completion = {}) {
+  const answered = completion.metadata ?? {};
+  const time = context.completion_time ?? answered.completion_time, cost = context.token_cost ?? answered.token_cost;
+  const { metadata, additional_metadata: additional, custom_column_key_values: columns } = context;
   const facts = [
-    ["time", context.completion_time == null ? null : secondsText(context.completion_time)],
-    ["cost", context.token_cost == null ? null : dollarsText(context.token_cost)],
+    ["time", time == null ? null : secondsText(time)],
+    ["cost", cost == null ? null : dollarsText(cost)],
     ["tags", context.tags?.join(", ")],
-    ["comments", context.comments],
-    ...Object.entries({ ...columns, ...metadata }),
+    ...Object.entries(context).filter(([name]) => !CASE_FIELDS.has(name)),
+    ...Object.entries({ ...columns, ...additional, ...metadata }),
   ].filter(([, value]) => isFilled(value));
   return [
-    ...textsView("Retrieved", context.retrieval_context),
+    ...textsView("Retrieved", context.retrieval_context ?? answered.retrieval_context),
     ...textsView("Context", context.context),
-    ...toolsView(context.tools_called, context.expected_tools),
+    ...toolsView(context.tools_called ?? completion.tool_calls, context.expected_tools),
     ...facts.length ? [section("Metadata", factsView(facts))] : [],
   ];
 }

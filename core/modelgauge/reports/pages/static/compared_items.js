@@ -32,14 +32,14 @@ function outcomeFilter(name, title, outcomes) {
 const endOf = (text) => (text.length > MOST_OF_AN_END ? `… ${text.slice(2 - MOST_OF_AN_END).replace(/^\S*\s/, "")}` : text);
 
 // The answers of a system, those parts marked in which they differ from those of another record.
-function sideView({ label, address, record, other, tag }) {
+function sideView({ label, address, record, other, tag, thresholds }) {
   const answers = promptsOf(record).flatMap((_, prompt) => {
     const others = other ? askedOf(other, prompt) : [];
     return answersView(record, prompt, (text, call, place) =>
       differenceBox(text, others[call]?.response.completions[place]?.completion.text, tag));
   });
   const head = make("h3", {}, make("a", { href: `#${new URLSearchParams(address)}` }, shown(label)));
-  return make("section", { className: "side" }, head, ...outcomeView(record), ...answers, ...failedTraces(record));
+  return make("section", { className: "side" }, head, ...outcomeView(record, { thresholds }), ...answers, ...failedTraces(record));
 }
 
 const comparedData = async (number) => (await embedded(`compare-${number}`))[0];
@@ -71,6 +71,7 @@ async function comparedItems(number, data) {
     label: of.label,
     address: { run: of.run, item: of.rows.id[at(of, place)] },
     record: await recordAt(of.source, of.rows, at(of, place)),
+    thresholds: of.rows.thresholds,
   });
   const view = async (place) => {
     const there = sides.filter((of) => at(of, place) >= 0 && at(of, place) < of.rows.id.length);

@@ -31,13 +31,13 @@ function commonParts(ones, others) {
 
 // A text in its box, in which `tag` marks what the other text does not have.
 function differenceBox(text, other, tag) {
-  const plain = () => box(text, "answer");
+  const plain = () => box(text, "answer prose");
   if (other == null || text === other || text.length > MOST_SHOWN || other.length > MOST_SHOWN) return plain();
   const words = [text, other].map((each) => each.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? []);
   const common = commonParts(...words);
   const shared = common ? common[0].filter(Boolean).length : 0;
   if (shared < ALIKE * Math.max(words[0].length, words[1].length)) return plain();
-  const content = make("pre", { className: "text answer", dir: "auto" });
+  const content = make("pre", { className: "text answer prose", dir: "auto" });
   for (let place = 0; place < words[0].length;) {
     let end = place;
     while (end < words[0].length && common[0][end] === common[0][place]) end += 1;

@@ -29,6 +29,9 @@ function shown(text) {
   return fragment;
 }
 
+// A name that may be broken into lines: behind "_" and ".", and before a capital letter.
+const breakable = (name) => name.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.])/).flatMap((part, at) => [...at ? [make("wbr")] : [], shown(part)]);
+
 // A text in a box of its own; of a very long one the beginning, and a button for the rest.
 function box(text, className = "") {
   const content = make("pre", { className: `text ${className}`, dir: "auto" }, shown(text.slice(0, MOST_SHOWN)));
@@ -43,7 +46,14 @@ const asText = (value) => (typeof value === "string" ? value : JSON.stringify(va
 const counted = (value) => value.toLocaleString("en");
 const amount = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
-const secondsText = (value) => (value < 0.001 ? "under 1 ms" : `${amount(value)} s`);
+
+function secondsText(value) {
+  if (value < 0.0005) return "under 1 ms";
+  if (value < 0.0095) return `${Number((1000 * value).toPrecision(1))} ms`;
+  if (value < 60) return `${Number(value.toPrecision(2))} s`;
+  return `${Math.floor(value / 60)} min ${String(Math.round(value % 60)).padStart(2, "0")} s`;
+}
+
 const dollarsText = (value) => `$${value < 0.1 ? Number(value.toPrecision(2)) : value.toFixed(2)}`;
 
 // Copies the address of what is shown; where a browser does not allow that, the address stands there to be copied.

@@ -10,37 +10,34 @@ function turnsOf({ messages, context, text, continuations }) {
 function promptView(asked, common) {
   const turns = turnsOf(asked.prompt);
   const chat = make("div", { className: "chat" });
+  const isPlain = turns.length === 1 && turns[0].role === "user";
   for (const turn of turns) {
-    chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), ...textView(turn.text, common)));
+    chat.append(make("div", { className: `turn ${turn.role}` }, ...isPlain ? [] : [make("b", {}, turn.role)], ...textView(turn.text, common)));
   }
   return chat;
 }
 
 function textView(text, common) {
-  if (!common || !text.startsWith(common)) return [box(text)];
-  return [folded(`the ${counted(common.length)} characters that all questions begin with`, box(common)), box(text.slice(common.length).trimStart())];
+  if (!common || !text.startsWith(common)) return [box(text, "prose")];
+  return [folded(`the ${counted(common.length)} characters that all questions begin with`, box(common, "prose")), box(text.slice(common.length).trimStart(), "prose")];
 }
 
-function annotationView(name, value) {
-  const score = value?.value ?? value?.score;
-  const reason = value?.reason;
-  if (typeof score !== "number") return section(name, box(asText(value)));
-  const rest = reason ? [box(reason)] : [];
-  return section(`${name}: ${amount(score)}`, ...rest, folded("all of it", box(asText(value))));
-}
-
-function completionView({ completion, annotations }, answerBox) {
+// `isOfCase`: a test case shows tools and metadata by itself.
+function completionView({ completion, annotations }, answerBox, isOfCase) {
   const parts = [answerBox(completion.text)];
   const words = (completion.reasoning ?? "").split(/\s+/).filter(Boolean).length;
   if (completion.reasoning) parts.unshift(folded(`reasoning, ${counted(words)} words`, box(completion.reasoning)));
   if (completion.blocked) parts.push(make("p", { className: "note" }, "blocked by the service"));
   if (completion.left_out) parts.push(make("p", { className: "note" }, "not understood: ", shown(completion.left_out.join(", "))));
   if (completion.finish_reason) parts.push(make("p", { className: "note" }, "ended: ", shown(completion.finish_reason)));
-  for (const call of completion.tool_calls ?? []) parts.push(section(`tool ${call.name}`, box(asText(call))));
-  const metadata = Object.entries(completion.metadata ?? {}).filter(([name]) => name !== "trace");
-  if (metadata.length) parts.push(folded("metadata", box(asText(Object.fromEntries(metadata)))));
-  for (const [name, value] of Object.entries(annotations ?? {})) parts.push(annotationView(name, value));
+  if (!isOfCase) parts.push(...toolsView(completion.tool_calls), ...metadataView(completion.metadata));
+  for (const [name, value] of Object.entries(annotations ?? {})) if (!isScore(value)) parts.push(section(name, box(asText(filledIn(value)))));
   return make("div", {}, ...parts);
+}
+
+function metadataView(metadata) {
+  const own = Object.entries(filledIn(metadata ?? {})).filter(([name]) => name !== "trace" && name !== "span");
+  return own.length ? [folded("metadata", factsView(own))] : [];
 }
 
 // Scored continuations as bars: the share that each has of the probability of all of them. Right ones are marked.
@@ -66,7 +63,8 @@ function usageText(usage) {
   return [tokens && `${tokens} tokens`, usage.cost_usd != null && dollarsText(usage.cost_usd)].filter(Boolean).join(" · ");
 }
 
-function traceView(trace) {
+// The spans of a trace as a tree with times; `metrics` has those of the components by the names of their spans.
+function traceView(trace, metrics = []) {
   const whole = Math.max(trace.seconds ?? 0, 1e-9);
   const depth = new Map([[null, -1], [undefined, -1]]);
   const tree = make("ul", { className: "spans" });
@@ -75,14 +73,24 @@ function traceView(trace) {
     const bar = make("span", { className: "time" }, make("span"));
     bar.firstChild.style.marginLeft = `${(100 * span.start) / whole}%`;
     bar.firstChild.style.width = `${Math.max(1, (100 * (span.seconds ?? 0)) / whole)}%`;
-    const about = `${span.name}${span.type ? ` (${span.type})` : ""} ${span.seconds == null ? "not ended" : secondsText(span.seconds)}`;
-    const line = folded(about, ...["input", "output", "error", "metadata"].filter((name) => span[name] != null)
-      .map((name) => section(name, box(asText(span[name])))));
+    const kind = span.type ? ` (${span.type})` : "";
+    const about = `${span.name}${kind} · ${span.seconds == null ? "not ended" : secondsText(span.seconds)}`;
+    const judged = metrics.filter(({ name }) => name.startsWith(`${span.name}.`)).map(({ name, value, verdict }) =>
+      make("span", { className: METRIC_LOOKS[verdict] }, " · ", shown(`${name.slice(span.name.length + 1)} ${value == null ? "none" : amount(Number(value))} ${verdict}`)));
+    const parts = ["input", "output", "error", "metadata"].filter((name) => isFilled(span[name])).map((name) => section(name, spanBox(span[name])));
+    const line = parts.length ? folded(about, ...parts) : make("p", {}, shown(about));
+    (line.querySelector("summary") ?? line).append(...judged);
     const row = make("li", {}, line, bar);
-    row.style.paddingLeft = `${depth.get(span.id)}rem`;
+    row.style.paddingLeft = `${Math.min(depth.get(span.id), 12)}rem`;
     tree.append(row);
   }
-  return section(`Spans of ${trace.name}, ${secondsText(trace.seconds ?? 0)}`, tree);
+  return section(`Components of ${trace.name} · ${secondsText(trace.seconds ?? 0)}`, tree);
+}
+
+// A value that a span recorded: a text, or fields by their names.
+function spanBox(value) {
+  const isFields = typeof value === "object" && !Array.isArray(value);
+  return isFields ? factsView(Object.entries(filledIn(value))) : box(asText(filledIn(value)), "prose");
 }
 
 function failureView(failure) {
@@ -90,43 +98,27 @@ function failureView(failure) {
   return section(title, box(failure.message ?? ""), folded("traceback", box(failure.traceback ?? "")));
 }
 
-// The context of an item or a prompt: the fields of a test case by their names, else as it is.
+// The context of an item or a prompt: its fields by their names. Long ones are folded.
 function contextOf(value) {
-  if (isCase(value)) return [...textsView("Expected", value.expected_output), ...caseView(value)];
-  return value == null ? [] : [folded("context, which the SUT does not see", box(asText(value)))];
+  if (!isFilled(value)) return [];
+  const isFields = typeof value === "object" && !Array.isArray(value);
+  const content = isFields ? factsView(Object.entries(filledIn(value))) : box(asText(value));
+  return [asText(value).length > MOST_UNSCROLLED ? folded("context of the test", content) : section("Context of the test", content)];
 }
 
 const failuresOf = (record) => (record.kind === "exception" ? [record] : record.failed_repeats ?? []);
 
-// The measurements of an item: numbers, or true and false. A score is marked by its own threshold: `NAME.passed` is a part of NAME, and
-// `passed` is all of these.
-function measuredView(measurements) {
-  const ownPassed = (name) => measurements[`${name}.passed`];
-  const hasOwn = Object.keys(measurements).some((name) => name.endsWith(".passed"));
-  const isPart = (name) => (name === "passed" && hasOwn) || (name.endsWith(".passed") && name.slice(0, -".passed".length) in measurements);
-  const names = Object.keys(measurements).filter((name) => !isPart(name));
-  return names.map((name) => {
-    const passed = ownPassed(name);
-    const verdict = passed == null ? "" : passed >= 1 ? ", passed" : ", below its threshold";
-    return make("span", passed < 1 ? { className: "missed" } : {}, shown(`${name} = ${amount(Number(measurements[name]))}${verdict}`));
-  });
-}
-
 // Why an item failed, and what was measured of it.
-function outcomeView(record, expected) {
-  const measured = measuredView(record.measurements ?? {});
-  if (expected && !promptsOf(record).some(({ context }) => isCase(context))) measured.push(make("span", {}, shown(`expected: ${expected}`)));
-  const parts = measured.flatMap((part, at) => (at ? [" · ", part] : [part]));
-  const line = make("p", { className: "measured" }, ...(parts.length ? parts : ["nothing measured"]));
-  return [...failuresOf(record).map(failureView), line];
-}
+const outcomeView = (record, { expected, thresholds } = {}) => [...failuresOf(record).map(failureView), ...metricsView(record, thresholds, expected)];
 
 const promptsOf = (record) => record.test_item?.prompts ?? [];
 
 // A prompt of an item with its context; the first with that of the item too.
 function questionView(record, place, common) {
   const prompt = promptsOf(record)[place];
-  return [section("Prompt", promptView(prompt, common)), ...contextOf(prompt.context), ...(place ? [] : contextOf(record.test_item.context))];
+  const title = promptsOf(record).length > 1 ? `Prompt ${place + 1}` : "Prompt";
+  const contexts = [prompt.context, ...place ? [] : [record.test_item.context]];
+  return [section(title, promptView(prompt, common)), ...contexts.flatMap((context) => (isCase(context) ? caseView(context) : contextOf(context)))];
 }
 
 // The answers to a prompt of an item, one for each repeat. A line of the journal names a prompt by its place; a record
@@ -138,29 +130,72 @@ function askedOf(record, place) {
 }
 
 // Those answers with their judgements and spans; `answerBox(text, call, place)` shows the text of a completion.
-function answersView(record, prompt, answerBox = (text) => box(text, "answer"), expected = "") {
+function answersView(record, prompt, answerBox = (text) => box(text, "answer prose"), { expected = "", thresholds, isOfCase, isBeside } = {}) {
+  const metrics = metricsOf(record, thresholds);
   return askedOf(record, prompt).flatMap((interaction, call) => {
     const { completions } = interaction.response;
     const isScored = completions.length > 0 && completions.every(({ completion }) => completion.logprob != null);
-    const to = promptsOf(record).length > 1 ? ` to prompt ${prompt + 1}` : "";
+    const to = promptsOf(record).length > 1 && !isOfCase ? ` to prompt ${prompt + 1}` : "";
     const repeat = record.interactions.length > 1 && interaction.repeat ? `, repeat ${interaction.repeat + 1}` : "";
     const title = [`${isScored ? "Continuations" : "Answer"}${to}${repeat}`, usageText(interaction.response.usage), interaction.time && secondsText(interaction.time[1])].filter(Boolean).join(" · ");
     const answers = isScored
       ? [scoresView(completions, expected)]
-      : completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
+      : completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place), isOfCase));
     const traces = completions.map(({ completion }) => completion.metadata?.trace).filter((trace) => trace?.spans);
-    return [section(title, ...answers), ...traces.map(traceView)];
+    return [...isBeside && title === "Answer" ? answers : [section(title, ...answers)], ...traces.map((trace) => traceView(trace, metrics))];
   });
 }
 
-const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map(traceView));
+const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map((trace) => traceView(trace)));
 
-function itemView(record, expected, common) {
-  const asked = promptsOf(record).flatMap((prompt, place) => {
-    const { context } = prompt;
-    if (!isCase(context)) return [...questionView(record, place, common), ...answersView(record, place, undefined, expected)];
-    const answers = answersView(record, place, besideExpected(context.expected_output), expected);
-    return [section("Prompt", promptView(prompt, common)), ...answers, ...caseView(context)];
-  });
-  return [...outcomeView(record, expected), ...asked, ...failedTraces(record)];
+// A test case: its input, the answer beside the expected one, and its other fields. A component of the app is folded.
+function casePromptView(record, place, about) {
+  const { context } = promptsOf(record)[place];
+  const beside = besideExpected(context.expected_output);
+  const completion = askedOf(record, place)[0]?.response.completions[0]?.completion;
+  const parts = [
+    section("Input", promptView(promptsOf(record)[place], about.common)),
+    ...answersView(record, place, beside, { ...about, isOfCase: true, isBeside: Boolean(beside) }),
+    ...caseView(context, completion),
+  ];
+  const component = completion?.metadata?.span;
+  return component ? [folded(`Component ${component}: its input and output`, ...parts)] : parts;
+}
+
+// A button with a key, which switches what an item shows.
+function switchButton(text, key, change) {
+  const button = make("button", { type: "button", "data-key": key, "aria-pressed": "false", ariaKeyShortcuts: key }, text, " ", make("kbd", {}, key));
+  button.onclick = () => {
+    const isOn = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(isOn));
+    change(isOn);
+  };
+  return button;
+}
+
+// Show the texts of an item as Markdown, or as they are.
+function switchMarkdown(root, isOn) {
+  for (const element of root.querySelectorAll(".markdown")) element.remove();
+  for (const text of root.querySelectorAll(".prose")) {
+    text.hidden = isOn;
+    if (isOn) text.after(markdownOf(text.textContent));
+  }
+}
+
+// All of an item. `about`: what is expected, what all questions begin with, the thresholds of the test, the reason of the verdict.
+function itemView(record, about = {}) {
+  const asked = promptsOf(record).flatMap(({ context }, place) => (isCase(context)
+    ? casePromptView(record, place, about)
+    : [...questionView(record, place, about.common), ...answersView(record, place, undefined, about)]));
+  const look = record.measurements?.passed < 1 ? "missed" : "";
+  const verdict = about.reason ? [make("p", { className: `verdict ${look}` }, shown(about.reason))] : [];
+  const laidOut = make("div", {}, ...verdict, ...outcomeView(record, about), ...asked, ...failedTraces(record));
+  const raw = make("div", { hidden: true });
+  const showRaw = (isOn) => {
+    if (isOn && !raw.firstChild) raw.append(box(JSON.stringify(record, null, 2)));
+    raw.hidden = !isOn;
+    laidOut.hidden = isOn;
+  };
+  const switches = make("p", { className: "moves" }, switchButton("Markdown", "m", (isOn) => switchMarkdown(laidOut, isOn)), switchButton("JSON", "r", showRaw));
+  return [switches, laidOut, raw];
 }

@@ -76,9 +76,8 @@ class Items {
     const isShown = (column) => !column.isOptional || (chosen ? chosen.includes(column.title) : column.isShown);
     this.columns = this.model.columns.filter(isShown);
     this.choice?.show(names);
-    const titleOf = ({ title }) => title.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.])/).flatMap((part, at) => [...at ? [make("wbr")] : [], shown(part)]);
     this.head.replaceChildren(make("tr", {}, ...[{ title: "#", number: true }, ...this.columns].map((column) =>
-      make("th", { scope: "col", className: classesOf(column) }, ...titleOf(column)))));
+      make("th", { scope: "col", className: classesOf(column) }, ...breakable(column.title)))));
   }
 
   // The address says what is searched, filtered, sorted and open: it can be shared.
@@ -224,7 +223,7 @@ class Items {
       Escape: () => (isOpen ? this.back() : event.target.blur()),
       "/": () => { if (isOpen) this.back(); this.controls.q.focus(); },
     };
-    if (!actions[event.key]) return;
+    if (!actions[event.key]) return void (isOpen && this.sheet.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click());
     event.preventDefault();
     actions[event.key]();
   }

@@ -96,7 +96,8 @@ async function runItems(run, source, comparisons) {
     finds: (place, query) => rows.search[place].includes(query),
     read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),
-    view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place], rows.common),
+    view: async (place) => itemView(await recordAt(source, rows, place),
+      { expected: rows.expected[place], common: rows.common, thresholds: rows.thresholds, reason: rows.reasons?.values[rows.reasons.of[place]] }),
   };
   return rows.measured.passed && rows.thresholds ? asAppItems(model, rows) : model;
 }
