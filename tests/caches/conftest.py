@@ -125,13 +125,19 @@ def _store(kind, request):
     return Folder(request.getfixturevalue("tmp_path") / "cache")
 
 
-@pytest.fixture(params=["folder", "postgresql", "redis", "files"])
+SERVERS = [
+    pytest.param(name, marks=pytest.mark.slow(reason=f"starts {server}'s server"))
+    for name, server in {"postgresql": "PostgreSQL", "redis": "Redis"}.items()
+]
+
+
+@pytest.fixture(params=["folder", "files", *SERVERS])
 def store(request):
     """An empty cache of each kind: its `address`, its `server`, and `stored`, which changes the bytes of a key."""
     return _store(request.param, request)
 
 
-@pytest.fixture(params=["postgresql", "redis"])
+@pytest.fixture(params=SERVERS)
 def remote(request):
     """An empty cache of each kind of server."""
     return _store(request.param, request)

@@ -47,6 +47,7 @@ SET_UP = (
     "uv sync --group dev",
     "uv sync --group plugins",
     "uv run --group dev pytest",
+    "uv run --group dev pytest -m slow",
     "bash .ci/run",
 )
 

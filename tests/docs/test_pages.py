@@ -34,21 +34,27 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 TEXTS = [*pages(), REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=page_name)
-def test_a_page_works_as_written(page, tmp_path) -> None:
+@pytest.fixture
+def follow_page(tmp_path):
+    """Follow a page, given by its blocks, in an empty folder."""
     folder = tmp_path / "work"
     folder.mkdir()
-    assert Reader(folder).follow(blocks_of(page))
+    return Reader(folder).follow
 
 
-def test_the_readme_works_with_the_commands_in_its_sentences(tmp_path) -> None:
+@pytest.mark.parametrize("page", FOLLOWED, ids=page_name)
+def test_a_page_works_as_written(page, follow_page) -> None:
+    assert follow_page(blocks_of(page))
+
+
+def test_the_readme_works_with_the_commands_in_its_sentences(follow_page) -> None:
     page = REPOSITORY / "README.md"
     in_text = commands_in_text(page)
     assert [block.text for block in in_text] == [
         "modelgauge report latest --open",
         "modelgauge compare latest~1 latest",
     ]
-    Reader(tmp_path).follow(sorted([*blocks_of(page), *in_text], key=lambda block: block.line))
+    follow_page(sorted([*blocks_of(page), *in_text], key=lambda block: block.line))
 
 
 def test_all_other_pages_have_something_to_follow() -> None:

@@ -1,7 +1,7 @@
 """The settings of this repository's tests, which the conftest.py of its root loads for them alone.
 
 They are defaults of pytest's options, strict warnings, folders of compiled modules, files and configuration, and the
-same examples of hypothesis each time, unless `--hypothesis-profile=random` tries new ones.
+same examples of hypothesis each time, unless `--hypothesis-profile=random` tries new ones. `tiers.py` has the tiers.
 """
 
 import gc
@@ -58,7 +58,7 @@ WARNINGS = (
 # What workers of pytest-xdist import, and starts no threads: a fork would lose them.
 SHARED = ("hypothesis", "scipy.stats")
 
-pytest_plugins = ["browsers"]  # a fixture that several folders share
+pytest_plugins = ["browsers", "tiers"]  # the first has a fixture that several folders share
 
 # Each cache that a run opens waits for the disk 16 times. Files in memory spare that, where there is room for them.
 MEMORY = Path("/dev/shm")  # pytest makes a private folder in it
@@ -67,13 +67,13 @@ if sys.platform == "linux" and "TMPDIR" not in os.environ and os.access(MEMORY, 
     if found.f_bavail * found.f_frsize > 2**31 and not found.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
-for name in ("fixed", "random"):
+for name, examples in {"fixed": 50, "few": 10, "random": 50}.items():
     settings.register_profile(
         name,
-        derandomize=name == "fixed",
+        derandomize=name != "random",
         # However slow or busy the machine is: no test is about time that does not say so.
         deadline=None,
-        max_examples=50,
+        max_examples=examples,
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("fixed")
