@@ -86,12 +86,16 @@ TokenCount = Annotated[int, Field(ge=0, le=2**53)]  # so that sums of any number
 
 
 class Usage(Frozen):
-    """Usage of a call, as reported by the SUT: tokens by its own tokenizer, and US dollars; never negative."""
+    """Usage of a call, as reported by the SUT: tokens by its own tokenizer, and US dollars; never negative.
+
+    A local model counts its forward passes too. Those of a batch are in the usage of its first answer.
+    """
 
     input_tokens: TokenCount | None = None
     output_tokens: TokenCount | None = None
     reasoning_tokens: TokenCount | None = None
     cost_usd: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] | None = None
+    forward_passes: TokenCount | None = added_later(None)
 
 
 class SUTCompletion(Frozen):

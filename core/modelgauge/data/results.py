@@ -235,12 +235,10 @@ class Amounts(Frozen):
 
 
 class CallCounts(Amounts):
-    """Numbers of calls that returned a response: paid in this run, or cached (from the cache, or an identical call
-    in flight).
+    """Numbers of calls with a response: paid in this run, or cached (from the cache, or an identical call in flight).
 
-    A response that the SUT refused counts too if the error has its usage (`CallError.usage`).
-
-    A metric's score, which is only computed, counts as paid in each run, although it costs nothing.
+    A response that the SUT refused counts too if the error has its usage (`CallError.usage`). A score that a metric
+    only computes counts as paid in each run, although it costs nothing.
     """
 
     paid: Count = 0
@@ -270,11 +268,13 @@ class Spent(Amounts):
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost_usd: US dollars that SUTs reported.
+        forward_passes: passes through local models, as their SUTs reported.
     """
 
     attempts: Count = 0
     tokens: Count = 0
     cost_usd: float = Field(0.0, ge=0)
+    forward_passes: Count = added_later(0)
 
 
 class Used(CallsByKind, Spent):

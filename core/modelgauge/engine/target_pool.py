@@ -6,6 +6,7 @@ Each run, session of pytest, and judgement outside a run has its own.
 import asyncio
 import inspect
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from functools import partial
@@ -315,8 +316,10 @@ class TargetPool:
     async def _failure_of_opening(self, owner: Owner) -> RunStoppedError | None:
         if not overrides(type(owner), "open"):  # nearly always
             return None
-        seconds = self.options.call_timeout
-        opening = asyncio.get_running_loop().call_later(_LONG, log.warning, _OPENING, owner.uid, seconds)
+        seconds = self.options.call_timeout if owner.has_deadline else math.inf
+        opening = asyncio.get_running_loop().call_later(
+            _LONG if owner.has_deadline else seconds, log.warning, _OPENING, owner.uid, seconds
+        )
         try:
             if inspect.iscoroutinefunction(owner.open):
                 await in_this_task(seconds, owner.open())

@@ -122,7 +122,7 @@ class CalledByEngine(Watched):
     Class attributes:
         max_concurrency: most calls at once; None leaves it to the engine.
         has_deadline: False if calls compute in this process, and so may take as long as they need: `--timeout` and
-            `--call-timeout` do not apply to them.
+            `--call-timeout` do not apply to them, nor to `open`.
     """
 
     max_concurrency: int | None = None

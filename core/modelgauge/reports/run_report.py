@@ -244,10 +244,11 @@ def calls_in_words(records: Sequence[TestRecord]) -> str:
 
 
 def spent_in_words(spent: Spent) -> str:
-    """Return tokens and dollars as text, where a SUT reports them."""
+    """Return tokens, dollars and forward passes as text, where a SUT reports them."""
     tokens = [counted(spent.tokens, "token")] if spent.tokens else []
     cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
-    return ", ".join(tokens + cost)
+    passes = [counted(spent.forward_passes, "forward pass", "forward passes")] if spent.forward_passes else []
+    return ", ".join(tokens + cost + passes)
 
 
 def _why_ended_early(run: RecordedRun) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The files of a model: where they are, and the digest or commit that identifies their content."""
+"""The files of a model or an adapter: where they are, and the digest or commit that identifies their content."""
 
 import hashlib
 import re
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from typing import Self
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 
@@ -19,17 +20,24 @@ _READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A folder with a model, or a model of the Hugging Face hub.
+    """A folder with a model or an adapter, or one of the Hugging Face hub.
 
     Args:
         name: path or id.
         revision: branch, tag or commit, for an id only.
         gguf_file: a GGUF file in the folder or repository, which weights and tokenizer are read from.
+        configuration: the file that such a folder has.
     """
 
     name: str
     revision: str | None = None
     gguf_file: str | None = None
+    configuration: str = "config.json"
+
+    @classmethod
+    def of_adapter(cls, name: str) -> Self:
+        """Return the files of an adapter."""
+        return cls(name, configuration="adapter_config.json")
 
     @property
     def folder(self) -> Path | None:
@@ -56,11 +64,13 @@ class ModelFiles:
             raise InputFileError(
                 f"{self.name} has no file {self.gguf_file}.", fix="Name a GGUF file of this folder."
             )
-        elif self.gguf_file is None and not (folder / "config.json").is_file():
+        elif self.gguf_file is None and not (folder / self.configuration).is_file():
             found = sorted(file.name for file in folder.glob("*.gguf"))
             raise InputFileError(
-                f"{self.name} has no config.json, so it is no model of transformers.",
-                fix=f"Name its GGUF file: ?gguf_file={found[0]}" if found else "Name the folder of a model.",
+                f"{self.name} has no {self.configuration}.",
+                fix=f"Name its GGUF file: ?gguf_file={found[0]}"
+                if found
+                else "Name a folder that has it, or an id of the Hugging Face hub.",
             )
 
     def _check_id(self) -> None:
@@ -73,7 +83,7 @@ class ModelFiles:
         if path.is_absolute() or self.name.startswith((".", "~")) or self.name.count("/") > 1:
             raise InputFileError(
                 f"There is no folder {self.name}.",
-                fix="Name a folder with a model, or an id of the Hugging Face hub, OWNER/NAME.",
+                fix="Name a folder, or an id of the Hugging Face hub, OWNER/NAME.",
             )
 
     def version(self) -> str:

@@ -4,13 +4,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
 import torch
 import transformers
 
-from modelgauge.errors import CallError, InvalidOptionError
+from modelgauge.errors import CallError, InputFileError, InvalidOptionError
 from modelgauge_transformers.batches import Batches
 from modelgauge_transformers.files import ModelFiles
 from modelgauge_transformers.forward import Forward
@@ -24,6 +25,9 @@ Response = dict[str, Any]
 _MOST_ON_CPU, _MOST_ON_GPU = 4096, 16384
 """Tokens in a batch, unless `batch_tokens` says otherwise."""
 
+_DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Values of `device` that spread a model over GPUs, by the names of transformers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -31,7 +35,7 @@ class Placement:
 
     Args:
         dtype: a name of torch, or auto for that of the files.
-        device: a name of torch; auto for all GPUs together; None for a GPU if there is one, else the CPU.
+        device: a name of torch, or of a way to spread a model over GPUs; None for a GPU if there is one, else the CPU.
         batch_tokens: most tokens in a batch, padding included.
     """
 
@@ -56,12 +60,15 @@ class LocalModel:
     Args:
         files: of the model.
         placement: of its weights.
+        adapter: files of an adapter.
     """
 
-    def __init__(self, files: ModelFiles, placement: Placement) -> None:
+    def __init__(self, files: ModelFiles, placement: Placement, adapter: ModelFiles | None = None) -> None:
         name, options = _source(files)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False, **options)
         model = _load(name, options, placement)
+        if adapter is not None:
+            _add_adapter(model, adapter)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         self.tokens = Tokens(tokenizer, context_size_of(model.config, tokenizer))
         self.forward = Forward(model, 0 if pad is None else pad)
@@ -73,8 +80,12 @@ class LocalModel:
         self._lock = Lock()
 
     def answer(self, requests: Sequence[Request]) -> list[Response]:
-        """Answer requests in order. One that cannot be answered has a problem in place of an answer."""
+        """Answer requests in order. One that cannot be answered has a problem in place of an answer.
+
+        The first that can be has the forward passes of them all.
+        """
         with self._lock, torch.inference_mode():
+            passes = self.forward.passes
             answers: dict[int, Response] = {}
             asked: dict[int, list[Generation]] = {}
             scored: dict[int, _ToScore] = {}
@@ -88,6 +99,8 @@ class LocalModel:
                     answers[at] = {"problem": error.problem, "fix": error.fix}
             answers.update(self._generate(asked))
             answers.update(self._score(scored))
+            if made := [at for at in range(len(requests)) if "problem" not in answers[at]]:
+                answers[made[0]]["forward_passes"] = self.forward.passes - passes
             return [answers[at] for at in range(len(requests))]
 
     # --- texts ---
@@ -233,7 +246,7 @@ def _sampling(options: Mapping[str, Any], number: int) -> Sampling | None:
 
 def _source(files: ModelFiles) -> tuple[str, dict[str, Any]]:
     """Return the name to load, and the options of loading: one commit of an id, and no network for a folder."""
-    options: dict[str, Any] = {"trust_remote_code": False}
+    options: dict[str, Any] = {}
     if files.gguf_file is not None:
         options["gguf_file"] = files.gguf_file
     if files.folder is not None:
@@ -253,9 +266,35 @@ def _load(name: str, options: Mapping[str, Any], placement: Placement) -> Any:
             f"dtype is {placement.dtype!r}, which torch does not have.",
             fix="Give auto, float32, float16 or bfloat16.",
         )
-    spread = {"device_map": "auto"} if placement.device == "auto" else {}
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **spread, **options)
+    spread = {"device_map": placement.device} if placement.device in _DEVICE_MAPS else {}
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+        name, dtype=dtype, trust_remote_code=False, **spread, **options
+    )
     return (model if spread else model.to(placement.device or _best_device())).eval()
+
+
+def _add_adapter(model: Any, adapter: ModelFiles) -> None:
+    """Load an adapter into a model.
+
+    Raises:
+        InputFileError: it is for another model.
+    """
+    import_module("peft")  # where it is missing, transformers names it less plainly
+    name, options = _source(adapter)
+    try:
+        loaded = model.load_adapter(name, adapter_kwargs=options)
+    except (RuntimeError, ValueError) as error:  # of shapes, of layers
+        why = str(error).strip().splitlines()[0].rstrip(".")
+    else:
+        lacking = sorted(map(str, loaded.missing_keys))
+        if not lacking:
+            model.eval()
+            return
+        why = f"it has no weights for {lacking[0]}"
+    raise InputFileError(
+        f"The adapter {adapter.name} does not fit the model: {why}.",
+        fix="Name the model that it was trained for, or another adapter.",
+    )
 
 
 def _best_device() -> str:

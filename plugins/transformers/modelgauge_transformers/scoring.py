@@ -75,7 +75,7 @@ def _score_forked(forward: Forward, batch: Sequence[Branches]) -> list[list[Scor
     longer = [(row, at) for row, at in places if len(batch[row].continuations[at]) > 1]
     rest: dict[tuple[int, int], Any] = {}
     if longer:
-        chosen = torch.tensor([row for row, _ in longer], device=ids.device)
+        chosen = torch.tensor([row for row, _ in longer])  # on the CPU: layers may be on several devices
         cache.batch_select_indices(chosen)
         further = [batch[row].continuations[at][:-1] for row, at in longer]
         ids, further_mask = right_padded(further, forward.pad, forward.device)

@@ -43,9 +43,11 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         uid: the name in records.
         model: a folder, or an id of the Hugging Face hub.
         dtype: float32, float16, bfloat16, or auto for that of the files.
-        device: cpu, cuda, cuda:1, mps; auto spreads the model over all GPUs; by default a GPU if there is one.
+        device: cpu, cuda, cuda:1, mps; by default a GPU if there is one. auto, balanced, balanced_low_0 and sequential
+            spread the model over all GPUs, as `device_map` of transformers does.
         revision: branch, tag or commit of an id. The commit is recorded.
         gguf_file: a GGUF file in the folder, which weights and tokenizer are read from.
+        adapter: the folder or id of an adapter (LoRA and the like, by peft), which changes the model's weights.
         batch_tokens: most tokens in a batch, padding included.
 
     Raises:
@@ -59,7 +61,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
     cache_identity = "transformers"
     # What counts is what the files hold, and devices differ by rounding only.
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
-        {"model", "revision", "gguf_file", "device", "batch_tokens"}
+        {"model", "revision", "gguf_file", "adapter", "device", "batch_tokens"}
     )
 
     def __init__(
@@ -71,19 +73,23 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         device: str | None = None,
         revision: str | None = None,
         gguf_file: str | None = None,
+        adapter: str | None = None,
         batch_tokens: int | None = None,
     ) -> None:
         super().__init__(uid)
         if batch_tokens is not None and batch_tokens < 1:
             raise InvalidOptionError(f"batch_tokens is {batch_tokens}.", fix="Give 1 or more.")
         self._files = ModelFiles(model, revision, gguf_file)
+        self._adapter = None if adapter is None else ModelFiles.of_adapter(adapter)
         self._options = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
         self._model: LocalModel | None = None
+        # The files are read now, on the caller's thread: a run asks for their digest on its event loop.
+        _ = self.cache_version
 
     @property
     def cache_version(self) -> str:  # type: ignore[override]  # computed, as the files' content is
-        """A digest of the files' content, or the commit of an id."""
-        return self._files.version()
+        """A digest of the files' content, or the commit of an id; with an adapter, of both."""
+        return "+".join(files.version() for files in (self._files, self._adapter) if files is not None)
 
     def identity(self, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return an identity without the model's path: equal files give equal answers."""
@@ -102,9 +108,9 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         self._model = self._load()
         model = self._model.forward.model
         log.warning(
-            "Loaded %s: %.1f billion parameters as %s on %s, in %.0f s.",
+            "Loaded %s: %s million parameters as %s on %s, in %.0f s.",
             self._files.name,
-            model.num_parameters() / 1e9,
+            f"{model.num_parameters() / 1e6:,.0f}",
             str(model.dtype).removeprefix("torch."),
             self._model.forward.device,
             monotonic() - begun,
@@ -119,7 +125,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
                 fix="pip install 'modelgauge-plugin-transformers[torch]', or the build of torch for your GPU (see "
                 "pytorch.org) and transformers.",
             ) from error
-        return LocalModel(self._files, Placement(**self._options))  # type: ignore[arg-type]  # of mixed types
+        return LocalModel(self._files, Placement(**self._options), self._adapter)  # type: ignore[arg-type]  # of mixed types
 
     async def close(self) -> None:
         """Forget the model."""
@@ -156,13 +162,14 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
             scored = zip(request["continuations"], response["scores"], strict=True)
             metadata = {"is_context_cut": True} if response.get("is_context_cut") else {}
             completions = [_scored(text, score, metadata) for text, score in scored]
-            return SUTResponse(completions, Usage(input_tokens=response["input_tokens"], output_tokens=0))
-        made = response["completions"]
+        else:
+            completions = [_completion(made) for made in response["completions"]]
         usage = Usage(
             input_tokens=response["input_tokens"],
-            output_tokens=sum(completion["tokens"] for completion in made),
+            output_tokens=sum(made["tokens"] for made in response.get("completions", ())),
+            forward_passes=response.get("forward_passes"),
         )
-        return SUTResponse([_completion(completion) for completion in made], usage)
+        return SUTResponse(completions, usage)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:

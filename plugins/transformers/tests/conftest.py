@@ -20,6 +20,40 @@ def smollm2():
 
 
 @pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """A folder with a model of two layers, whose tokens are bytes. Its weights are random, so its answers are noise."""
+    if MISSING:
+        pytest.skip(f"Not installed: {', '.join(MISSING)}. `.ci/run` makes an environment that has them.")
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny")
+    tokens = Tokenizer(
+        models.BPE(
+            vocab={letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))},
+            merges=[],
+        )
+    )
+    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokens.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, eos_token="<end>", pad_token="<end>")
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=256,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def sut(smollm2):
     """The SUT, open."""
     import torch

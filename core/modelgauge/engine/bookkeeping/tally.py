@@ -78,6 +78,7 @@ class Tally:
         attempts: sent in this session; see `Spent`.
         tokens: reported in this session.
         cost: reported in this session, in US dollars.
+        forward_passes: reported in this session.
         left_out: the number of answers in which each field was not understood.
     """
 
@@ -90,6 +91,7 @@ class Tally:
     attempts: int = 0
     tokens: int = 0
     cost: float = 0.0
+    forward_passes: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -141,6 +143,7 @@ class Tally:
             attempts=self.attempts,
             tokens=self.tokens,
             cost_usd=self.cost,
+            forward_passes=self.forward_passes,
             seconds=seconds,
         )
 

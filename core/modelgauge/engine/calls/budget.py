@@ -131,6 +131,7 @@ class Budget:
         tally, tokens, cost = current_tally.get(_NOBODY), count_tokens(usage), usage.cost_usd or 0.0
         tally.tokens += tokens
         tally.cost += cost
+        tally.forward_passes += usage.forward_passes or 0
         if self.is_capped:
             self._answers += 1
             self.spent += Spent(tokens=tokens, cost_usd=cost)

@@ -18,6 +18,7 @@ _USAGE = {
     "output_tokens": "output tokens",
     "reasoning_tokens": "reasoning tokens",
     "cost_usd": "dollars",
+    "forward_passes": "forward passes",
 }
 
 

@@ -1,11 +1,12 @@
-"""Objects that a plain `def` opens: in a thread, once, before the first call that is sent."""
+"""Local models as the engine sees them: opened by a plain `def`, without deadlines, with forward passes."""
 
 import threading
 import time
 
 import pytest
 
-from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem
+from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, Usage
+from modelgauge.reports.run_report import spent_in_words
 
 
 class Loading(PromptResponseSUT[str, str]):
@@ -82,12 +83,17 @@ class Computing(Loading):
 
     has_deadline = False
 
+    def open(self) -> None:
+        super().open()
+        time.sleep(0.3)
+
     def evaluate_batch(self, requests):
         time.sleep(0.5)
         return super().evaluate_batch(requests)
 
 
 class Late(Computing):
+    open = Loading.open
     has_deadline = True
 
 
@@ -95,3 +101,16 @@ def test_call_without_deadline_outlasts_timeouts(test, run):
     options = {"attempt_timeout": 0.1, "call_timeout": 0.2, "max_retries": 0}
     assert run(test, Computing("sut"), **options).counts.scored == 10
     assert run(test, Late("late"), **options).counts.sut_errors == 10
+
+
+class Passing(Loading):
+    def translate_response(self, request, response):
+        return SUTResponse([SUTCompletion(response)], Usage(output_tokens=2, forward_passes=3))
+
+
+def test_record_counts_forward_passes_of_paid_calls_only(test, run):
+    for passes, words in ((30, "20 tokens, 30 forward passes"), (0, "")):
+        record = run(test, Passing("sut"))
+        assert record.spent.forward_passes == passes
+        assert spent_in_words(record.spent) == words
+        assert ("forward_passes" in record.model_dump_json()) == bool(passes)
