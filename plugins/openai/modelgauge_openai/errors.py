@@ -131,17 +131,26 @@ class ChatError(CallError):
         fix: what to do about it.
         verdict: what `classify_error` returns.
         refused_field: the field of the request that the server refuses, where its answer says so.
+        status: of the answer, if it is the error.
     """
 
     verdict: Verdict = None
     refused_field: str | None = None
+    status: int | None = None
 
     def __init__(
-        self, problem: str, *, fix: str, verdict: Verdict = None, refused_field: str | None = None
+        self,
+        problem: str,
+        *,
+        fix: str,
+        verdict: Verdict = None,
+        refused_field: str | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(problem, fix=fix)
         self.verdict = verdict
         self.refused_field = refused_field
+        self.status = status
 
 
 class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
@@ -188,6 +197,7 @@ def refused(
         fix=fix,
         verdict=Retry(after=math.inf, rate_limited=True) if for_a_day else _verdict(status, said, seconds),
         refused_field="model" if fix is _CHECK_MODEL else _refused_field(status, said)[0],
+        status=status,
     )
 
 

@@ -19,8 +19,8 @@ from modelgauge_openai.protocol import ChatResponse, Choice, CompletionRequest
 from modelgauge_openai.spelling import Reading, first_token, readings
 
 _WHAT_WORKS = (
-    "vLLM, SGLang and llama-cpp-python (with logits_all) give log-probabilities of prompts. Or run the model without a "
-    "server: --sut transformers/FOLDER, which reads GGUF files too."
+    "vLLM and SGLang give log-probabilities of prompts. Or run the model without a server: --sut transformers/FOLDER, "
+    "which reads GGUF files too."
 )
 _SERVERS = {  # by what they write as `system_fingerprint`
     "llama.cpp": re.compile(r"b\d+-"),
@@ -126,14 +126,13 @@ class _Scored:
         forms = list(_forms_of(choice))
         if not forms:
             raise self.refusal("without log-probabilities")
-        # The last token is a new one, unless the server generated none.
-        for tokens in (part for form in forms for part in (form[:-1], form)):
-            states = readings([token.text for token in tokens], prompt)
+        for tokens, new in forms:
+            states = readings([token.text for token in tokens[: len(tokens) - new]], prompt)
             if states:
-                scored = tokens[self._beginning(prompt, states) :]
-                self._check(prompt, scored, is_whole=len(scored) == len(tokens))
+                scored = tokens[self._beginning(prompt, states) : len(tokens) - new]
+                self._check(prompt, scored, is_whole=len(scored) == len(tokens) - new)
                 return scored
-        raise self._misspelt(prompt, [token.text for token in forms[0]])
+        raise self._misspelt(prompt, [token.text for token in forms[0][0]])
 
     def _beginning(self, prompt: str, states: Reading) -> int:
         """Return the place of the continuation's first token.
@@ -174,6 +173,10 @@ class _Scored:
     def _misspelt(self, prompt: str, tokens: Sequence[str]) -> ChatError:
         if len(tokens) == 1:
             return self.refusal("with the log-probability of 1 new token and of none of the prompt's")
+        if readings(tokens, prompt):
+            return self.refusal(
+                "without the new token that was asked for, and may give each token the log-probability of the next"
+            )
         shown = ", ".join(repr(shortened(token, 20)) for token in tokens[:4])
         return ChatError(
             f"{self.server} answered with the log-probabilities of {len(tokens):,} tokens that do not spell the prompt "
@@ -193,14 +196,19 @@ class _Scored:
 # --- the forms in which servers give the tokens of a prompt ----------------------------------------------------------
 
 
-def _forms_of(choice: Choice) -> Iterator[list[Token]]:
-    """Yield the tokens of a choice in each form that it has."""
+def _forms_of(choice: Choice) -> Iterator[tuple[list[Token], int]]:
+    """Yield the tokens of a choice in each form that it has, and how many of them are new.
+
+    One new token was asked for. Where it is missing, llama-cpp-python gives each token the log-probability of the next:
+    it does so if the tokenizer begins texts with no token of its own.
+    """
     held: dict[str, Any] = choice.model_extra or {}
-    for read, value in ((_from_content, choice.logprobs), (_from_ranks, held.get("prompt_logprobs"))):
+    forms = ((_from_content, choice.logprobs, 1), (_from_ranks, held.get("prompt_logprobs"), 0))
+    for read, value, new in forms:
         with suppress(TypeError, LookupError, AttributeError, ValueError):
             tokens = read(value)
             if tokens:
-                yield tokens
+                yield tokens, new
 
 
 def _from_content(logprobs: Any) -> list[Token]:

@@ -18,6 +18,9 @@ from modelgauge_openai.reply import Reply
 from modelgauge_openai.request import Completions
 from modelgauge_openai.streaming import read_stream
 
+_MAY_BE_ABOUT_PROMPTS = frozenset({400, 422, 500, 501})
+"""Statuses by which servers refuse several prompts without a word about them, as llama-cpp-python does."""
+
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -41,7 +44,7 @@ class Sending:
         self._may = {"max_tokens": may_rename, "response_format": may_drop}
         self.may_split = completions == "auto"
         self._refused: set[str] = set()
-        self._takes_one_prompt = completions == "many_calls"
+        self._takes_prompts = False if completions == "many_calls" else None if self.may_split else True
 
     def of(self, request: Request) -> dict[str, Any]:
         """The request as it is sent."""
@@ -59,8 +62,13 @@ class Sending:
         return sent
 
     def calls(self, prompts: Sequence[str]) -> list[Sequence[str]]:
-        """Return the prompts of each call: all of them in one, if the server takes several."""
-        return [[prompt] for prompt in prompts] if self._takes_one_prompt else [prompts]
+        """Return the prompts of each call: all of them in one, unless the server takes one a call."""
+        return [[prompt] for prompt in prompts] if self._takes_prompts is False else [prompts]
+
+    def learn_from_scores(self, prompts: Sequence[str]) -> None:
+        """Note that the server takes several prompts a call, once it scored some."""
+        if len(prompts) > 1:
+            self._takes_prompts = True
 
     def learn(self, error: ChatError, sent: Mapping[str, Any]) -> None:
         """Note a field that the server refused; the same call is worth another attempt without it.
@@ -71,8 +79,9 @@ class Sending:
         refused = error.refused_field
         if refused == "n" and self.may_split and sent.get("n", 1) > 1:
             raise SingleCompletionError(error.problem, fix="Ask for them one by one.") from error
-        if refused == "prompt" and self.may_split and isinstance(sent.get("prompt"), list):
-            self._takes_one_prompt = True
+        is_about_prompts = refused == "prompt" or (refused is None and error.status in _MAY_BE_ABOUT_PROMPTS)
+        if is_about_prompts and self._takes_prompts is None and isinstance(sent.get("prompt"), list):
+            self._takes_prompts = False
             error.verdict = Retry(after=0.0)
         if refused is None or not self._may.get(refused):
             return

@@ -83,6 +83,7 @@ class OpenAICompletions(OpenAIModel):
                 sent = scoring_body(request, prompts, self._requests.omit)
                 cut = partial(cut_to_continuations, self._connection.url, request, prompts)
                 responses.append(await self._ask(sent, cut))
+                self._sending.learn_from_scores(prompts)
         except CallError as error:
             if responses:  # these are paid too
                 error.usage = added(usage_of(joined(responses), self._prices), error.usage)

@@ -125,7 +125,12 @@ class Answers:
 
 @contextmanager
 def completions_server(answers, takes_several=True):
-    """Run a server. Yield its base URL and the list of requests."""
+    """Run a server. Yield its base URL and the list of requests.
+
+    Args:
+        answers: to requests of one prompt, or of several if it takes them.
+        takes_several: False, or the body of an error with status 500, for several.
+    """
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -136,8 +141,10 @@ def completions_server(answers, takes_several=True):
             asked.append(request)
             if not self.path.endswith("/v1/completions"):
                 self._reply(404, {"error": {"message": "Not Found"}})
-            elif isinstance(request["prompt"], list) and not takes_several:
-                self._reply(400, {"detail": "prompt must be a string."})
+            elif isinstance(request["prompt"], list) and takes_several is not True:
+                self._reply(
+                    500 if takes_several else 400, takes_several or {"detail": "prompt must be a string."}
+                )
             else:
                 self._reply(200, answers.body(request))
 

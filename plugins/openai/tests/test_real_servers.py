@@ -175,7 +175,7 @@ def test_continuations_are_refused_where_echo_is_ignored(server, name, asking):
     test.requires_sut_capabilities = ()
     record = run_test(test, f"{name}&api=completions")
     assert record.counts.scored == 0
-    assert "so it cannot score continuations. vLLM, SGLang" in record.failure.message
+    assert "so it cannot score continuations. vLLM and SGLang" in record.failure.message
     assert "(llama.cpp)" in record.failure.message or server != "llamacpp"
 
 

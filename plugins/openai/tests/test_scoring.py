@@ -18,6 +18,7 @@ from modelgauge import (
 )
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.text import likeliest
+from modelgauge_openai.errors import ChatError
 from modelgauge_openai.sut import OpenAIChat, OpenAICompletions, OpenAIModel
 
 STYLES = ["openai", "vllm", "sglang", "sentencepiece"]
@@ -142,6 +143,24 @@ def test_server_that_answers_the_first_prompt_only_is_asked_one_by_one(score, no
     assert completions(record)[1].logprob == pytest.approx(sum(scores(CONTEXT, CHOICES[1])[0]))
 
 
+def test_server_that_fails_at_several_prompts_without_a_word_is_asked_one_by_one(score, no_pauses):
+    record, asked = score(
+        answers_of("vllm"), takes_several={"error": {"message": "", "type": "internal_server_error"}}
+    )
+    assert len(asked) == 1 + len(CHOICES)
+    assert completions(record)[1].logprob == pytest.approx(sum(scores(CONTEXT, CHOICES[1])[0]))
+
+
+def test_refused_prompt_does_not_split_calls_of_a_server_that_took_several(score):
+    prompts = [ContinuationPrompt(context, CHOICES) for context in ("One", "Two")]
+    with completions_server(answers_of("vllm")) as (url, asked):
+        sut = OpenAICompletions("s", "base", base_url=url)
+        run_test(Continuations("scores", *prompts), sut)
+        sut._sending.learn(ChatError("Too long.", fix="Shorten it.", status=400), {"prompt": ["a", "b"]})
+        run_test(Continuations("scores", ContinuationPrompt("Three", CHOICES)), sut)
+    assert len(asked) == 3
+
+
 def test_choices_go_by_index(score):
     def turned(body):
         return {**body, "choices": body["choices"][::-1]}
@@ -157,15 +176,19 @@ def test_new_token_is_none_of_the_continuation(generated, score):
     assert completions(record)[0].num_tokens == 1
 
 
-def test_server_that_generates_nothing(score):
-    def without_new(body):
-        for choice in body["choices"]:
-            for column in choice["logprobs"].values():
-                column.pop()
-        return {**body, "usage": {**body["usage"], "completion_tokens": 0}}
+def shifted(body):
+    """As llama-cpp-python answers if the tokenizer adds no token: each token has the log-probability of the next."""
+    for choice in body["choices"]:
+        logprobs = choice["logprobs"]
+        logprobs["tokens"].pop()
+        del logprobs["token_logprobs"][0], logprobs["top_logprobs"][0]
+        logprobs["token_logprobs"][0] = logprobs["top_logprobs"][0] = None
+    return body
 
-    record, _ = score(answers_of("openai", change=without_new))
-    assert completions(record)[1].logprob == pytest.approx(sum(scores(CONTEXT, CHOICES[1])[0]))
+
+def test_log_probabilities_of_the_next_tokens_are_refused(score):
+    record, _ = score(answers_of("openai", change=shifted))
+    assert "may give each token the log-probability of the next" in failure(record)
 
 
 def test_prompt_logprobs_alone_are_enough(score):
@@ -246,7 +269,7 @@ def test_server_without_log_probabilities_is_named(style, name, score):
     record, asked = score(answers_of(style))
     message = failure(record)
     assert f"/v1/completions{name} answered without log-probabilities" in message
-    assert "vLLM, SGLang" in message
+    assert "vLLM and SGLang" in message
     assert len(asked) == 1
 
 

@@ -26,7 +26,7 @@ from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.afresh import asks_afresh, note_reused
 from modelgauge.engine.calls.batches import BatchCollector
-from modelgauge.engine.calls.error_bodies import note_body, noting_bodies
+from modelgauge.engine.calls.http_errors import note_body, noting_bodies
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.local_admission import create_admission
 from modelgauge.engine.calls.policy import (

@@ -12,6 +12,7 @@ from typing import Any
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import add_note
+from modelgauge.engine.calls.http_errors import http_status, retry_after
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.waiting import Server
 from modelgauge.errors import (
@@ -54,6 +55,11 @@ _NOT_IN_TIME = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTi
 _SEVERAL = "Multiple exceptions: "
 """The prefix of asyncio's combined error for all addresses of a host, such as both of localhost."""
 
+_TRANSIENT_STATUSES = frozenset({408, 409, 425})
+_LASTING_STATUSES = frozenset({501, 505})
+_FATAL_STATUSES = frozenset({401, 402})
+"""A wrong key, an unpaid account. 403 and 404 may be about one request only."""
+
 _LONG = 10.0  # seconds
 # Another call meets them again.
 _OURS = (BlockedError, DefinitionError, InvalidResponseError, RunStoppedError, SingleCompletionError)
@@ -76,7 +82,19 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
     if verdict is not None:
         _check(owner, verdict)
         return verdict
+    status = http_status(error)
+    if status is not None:
+        return _verdict_on_status(status, error)
     return _without_connection(error) or (Retry() if _may_pass(error) else None)
+
+
+def _verdict_on_status(status: int, error: Exception) -> ErrorClass:
+    """Return what to do about an answer that is an HTTP error."""
+    if status == 429:
+        return Retry(after=retry_after(error), rate_limited=True)
+    if status in _TRANSIENT_STATUSES or (status >= 500 and status not in _LASTING_STATUSES):
+        return Retry(after=retry_after(error))
+    return Fatal() if status in _FATAL_STATUSES else None
 
 
 def _without_connection(error: Exception) -> Retry | None:

@@ -1,5 +1,6 @@
-"""What a server says with its refusal, in the message of the failed item."""
+"""HTTP errors of common clients: the server is quoted in the message, and the status decides about another attempt."""
 
+import asyncio
 import json
 import threading
 import urllib.error
@@ -7,10 +8,13 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
+import aiohttp
 import pytest
+import requests
 
-from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, run_test
-from modelgauge.engine.calls.error_bodies import note_body
+from modelgauge import PromptResponseSUT, Retry, SUTCompletion, SUTResponse, run_test
+from modelgauge.engine.calls.http_errors import note_body
+from modelgauge.engine.calls.retries import Backoff, classify
 from modelgauge.testing import FakeTest
 
 raised = []
@@ -22,8 +26,11 @@ def server():
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(422)
+            made.asked += 1
+            self.send_response(made.status)
             self.send_header("Content-Length", str(len(made.body)))
+            if made.retry_after is not None:
+                self.send_header("Retry-After", made.retry_after)
             self.end_headers()
             self.wfile.flush()
             self.wfile.write(made.body)
@@ -33,6 +40,7 @@ def server():
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     made.body = json.dumps({"error": {"message": "max_tokens is 9000,\n at most 4096"}}).encode()
+    made.status, made.retry_after, made.asked = 422, None, 0
     made.address = f"http://127.0.0.1:{made.server_address[1]}/"
     thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
@@ -85,6 +93,85 @@ class Asking(PromptResponseSUT[str, str]):
 
 class AskingByHttpx(Asking):
     ask = by_httpx
+
+
+def by_requests(address):
+    requests.get(address, timeout=10).raise_for_status()
+
+
+class AskingByRequests(Asking):
+    ask = by_requests
+
+
+class AskingByAiohttp(Asking):
+    async def evaluate(self, request):
+        async with aiohttp.ClientSession() as session, session.get(request, raise_for_status=True):
+            raise AssertionError
+
+
+CLIENTS = [Asking, AskingByRequests, AskingByAiohttp]
+
+
+@pytest.fixture
+def attempts(server, tmp_path, monkeypatch):
+    """Return the number of attempts at each of four items, and the record."""
+    monkeypatch.setattr(Backoff, "wait", lambda self, attempt, verdict: 0.0)
+
+    def attempts(sut, status, retry_after=None):
+        server.status, server.retry_after = status, retry_after
+        test = FakeTest("t", [f"{server.address}?{number}" for number in range(4)])
+        record = run_test(test, sut("s"), data_dir=tmp_path, max_retries=2, caching=False, concurrency=1)
+        return server.asked, record
+
+    return attempts
+
+
+@pytest.mark.parametrize("sut", CLIENTS)
+@pytest.mark.parametrize("status", [400, 403, 404, 413, 422, 501])
+def test_refused_request_fails_its_item_at_once(sut, status, attempts):
+    asked, record = attempts(sut, status)
+    assert (asked, record.counts.failed) == (4, 4)
+
+
+@pytest.mark.parametrize("sut", CLIENTS)
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
+def test_passing_error_is_retried(sut, status, attempts):
+    asked, record = attempts(sut, status)
+    assert (asked, record.counts.failed) == (12, 4)
+
+
+@pytest.mark.parametrize("sut", CLIENTS)
+def test_wrong_key_stops_the_run_after_three_calls(sut, attempts):
+    asked, record = attempts(sut, 401)
+    assert asked == 3
+    assert "3 calls that cannot succeed" in record.failure.message
+
+
+@pytest.mark.parametrize("sut", CLIENTS)
+@pytest.mark.parametrize(
+    ("retry_after", "after"),
+    [(None, None), ("7", 7), ("-1", 0), ("inf", None), ("soon", None), ("Sat, 01 Jan 2000 00:00:00 GMT", 0)],
+)
+def test_rate_limit_says_how_long_to_wait(sut, retry_after, after, server):
+    server.status, server.retry_after = 429, retry_after
+    answer = sut("s").evaluate
+    with pytest.raises(Exception, match="429") as caught:
+        asyncio.run(answer(server.address))
+    assert classify(sut("s"), caught.value) == Retry(after=after, rate_limited=True)
+
+
+def test_verdict_of_the_author_comes_first(server):
+    class Patient(Asking):
+        def classify_error(self, error):
+            return Retry(after=1)
+
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        by_urllib(server.address)
+    assert classify(Patient("s"), caught.value) == Retry(after=1)
+
+
+def test_http_error_without_a_response_is_a_network_error():
+    assert classify(Asking("s"), requests.HTTPError("reset")) == Retry()
 
 
 @pytest.mark.parametrize("sut", [Asking, AskingByHttpx])
