@@ -1,6 +1,6 @@
 """What the page of a comparison shows: the answer in words, differences on one axis, values by test."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,7 @@ from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.result import Comparison, LeaderboardTable
 from modelgauge.data.estimates import Estimate, uncertainty
+from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.axis import Axis
 from modelgauge.documents.document import (
     Block,
@@ -29,7 +30,6 @@ from modelgauge.reports.comparisons.report import answers, distinct_names, facts
 from modelgauge.reports.comparisons.tables import (
     difference_tables,
     leaderboard_items,
-    leaderboard_table,
     ranks,
 )
 from modelgauge.reports.comparisons.words import listed
@@ -74,13 +74,9 @@ def comparison_page(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iter
         yield Section("", f"{len(hidden)} more answers", [Sentences(hidden)])
     if len(rows) == 1:
         yield Sentences([_counts(rows[0], comparison.alpha, items)])
+    yield from _matrix(comparison, runs)
     for place, table in enumerate(difference_tables(comparison, labelled=False, items=items), 1):
         yield replace(table, label=f"Differences {place}")
-    if runs and len({row.test for row in rows}) > 1:
-        yield Heading("Results of each system", level=2)
-        yield _matrix(comparison, runs)
-    else:
-        yield from _leaderboards(comparison.leaderboard)
     differs = [
         Fact("" if place else "also differs", text) for place, text in enumerate(_of_kind(known, "differs"))
     ]
@@ -123,23 +119,13 @@ def _counts(row: MeasurementComparison, alpha: float, items: str) -> Inline:
 # --- several tests, several systems -----------------------------------------------------------------
 
 
-def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
-    """Return a row for each test and measurement, a column for each system: the result of its run."""
-    numbers = {id(run): number for number, run in enumerate(runs)}
-    labels = comparison.labels
-    cells: dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]] = {}
-    for row, pair in zip(comparison.comparisons, comparison.paired, strict=False):
-        for label, run in ((labels[0], pair.before.run), (row.candidate, pair.after.run)):
-            found = None if run is None else run.record.result.get(row.measurement)
-            if isinstance(found, Estimate):
-                of_row = cells.setdefault((row.test, row.measurement), {})
-                of_row[label] = found, numbers.get(id(run))
-    best, places = _best(comparison), _ranks(comparison)
-    ends: dict[str, list[float]] = {}
-    for (_, measurement), of_row in cells.items():
-        for estimate, _ in of_row.values():
-            ends.setdefault(measurement, []).extend((estimate.value, *(estimate.interval or ())))
-    axes = {measurement: Axis.over(values).sized(_NARROW) for measurement, values in ends.items()}
+def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[Block]:
+    """Yield the result of each system: a row for each test and measurement; on one test, a row for each system."""
+    cells = _results(comparison, runs)
+    tests = [*dict.fromkeys(test for test, _ in cells)]
+    if not (comparison.leaderboard or len(tests) > 1):
+        return
+    best, places, axes = _best(comparison), _ranks(comparison), _axes(cells)
 
     def cell(names: tuple[str, str], label: str) -> Cell:
         if label not in cells[names]:
@@ -147,25 +133,69 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> TableBlock:
         estimate, run = cells[names][label]
         beside = _value(estimate, run, best.get(names) == label, places.get((*names, label), ""))
         return Interval(
-            estimate.value,
-            estimate.interval,
-            label=_in_words(estimate),
-            beside=beside,
-            axis=axes[names[1]],
+            estimate.value, estimate.interval, label=_in_words(estimate), beside=beside, axis=axes[names[1]]
         )
 
-    columns = [TableColumn("Test", [test for test, _ in cells], kind="name")]
-    if len(axes) > 1:
-        columns.append(TableColumn("Measurement", [measurement for _, measurement in cells], kind="name"))
-    columns += [TableColumn(label, [cell(names, label) for names in cells]) for label in labels]
-    drawn = ", ".join(f"{name} from {figure(axis.low)} to {figure(axis.high)}" for name, axis in axes.items())
-    below = " Below: the ranks that the system may have." if comparison.leaderboard else ""
-    return TableBlock(
-        columns,
-        caption=f"The result of each run with its 95 % interval; the drawing shows {drawn}. Bold: the best, if it can "
-        f"be told apart from the next.{below}",
-        label="Results of each system",
-        kind="results matrix",
+    if len(tests) == 1:
+        labels = [system.system for system in comparison.leaderboard[0].systems]
+        columns = [TableColumn("System", labels, kind="name")]
+        columns += [TableColumn(names[1], [cell(names, label) for label in labels]) for names in cells]
+    else:
+        columns = [TableColumn("Test", [test for test, _ in cells], kind="name")]
+        if len(axes) > 1:
+            columns.append(TableColumn("Measurement", [name for _, name in cells], kind="name"))
+        columns += [
+            TableColumn(label, [cell(names, label) for names in cells]) for label in comparison.labels
+        ]
+    yield Heading("Results of each system", level=2)
+    caption = _about_results(comparison.leaderboard, axes)
+    yield TableBlock(columns, caption=caption, label="Results of each system", kind="results matrix")
+
+
+_Results = dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]]
+"""By test and measurement, and by system: a result, and the number of its run on the page."""
+
+
+def _results(comparison: Comparison, runs: Sequence[RecordedRun]) -> _Results:
+    """Return the results of the runs; of a comparison without its runs, the values of its leaderboards."""
+    numbers, found = {id(run): number for number, run in enumerate(runs)}, _Results()
+    for row, pair in zip(comparison.comparisons, comparison.paired, strict=False):
+        for label, run in ((comparison.labels[0], pair.before.run), (row.candidate, pair.after.run)):
+            result = None if run is None else run.record.result.get(row.measurement)
+            if isinstance(result, Estimate):
+                of_row = found.setdefault((row.test, row.measurement), {})
+                of_row[label] = result, numbers.get(id(run))
+    for board in comparison.leaderboard:
+        of_row = found.setdefault((board.test, board.measurement), {})
+        for system in board.systems:
+            n = board.n if system.n is None else system.n
+            of_row.setdefault(system.system, (Estimate(system.value, n), None))
+    scores = {(test, f"{name}.{PASSED}") for test, name in found}
+    is_alone = len({test for test, _ in found}) == 1  # there is a column for each measurement
+    return {names: of_row for names, of_row in found.items() if not (is_alone and names in scores)}
+
+
+def _axes(cells: _Results) -> dict[str, Axis]:
+    """Return the axis of each measurement."""
+    ends: dict[str, list[float]] = {}
+    for (_, measurement), of_row in cells.items():
+        for estimate, _ in of_row.values():
+            ends.setdefault(measurement, []).extend((estimate.value, *(estimate.interval or ())))
+    return {measurement: Axis.over(values).sized(_NARROW) for measurement, values in ends.items()}
+
+
+def _about_results(boards: Sequence[LeaderboardTable], axes: Mapping[str, Axis]) -> str:
+    """Say what the cells of a matrix are."""
+    drawn: dict[str, list[str]] = {}
+    for name, axis in axes.items():
+        drawn.setdefault(f"from {figure(axis.low)} to {figure(axis.high)}", []).append(name)
+    ends = ", ".join(f"{listed(names)} {of}" for of, names in drawn.items())
+    items = {*map(leaderboard_items, boards)}
+    over = items.pop() if len(items) == 1 else "the items that the systems share"
+    ranked = f" Below: the ranks that the system may have, over {over}." if boards else ""
+    return (
+        f"The result of each run with its 95 % interval; the drawing shows {ends}. Bold: the best, if it can "
+        f"be told apart from the next.{ranked}"
     )
 
 
@@ -205,15 +235,6 @@ def _ranks(comparison: Comparison) -> dict[tuple[str, str, str], str]:
         for board in comparison.leaderboard
         for system in board.systems
     }
-
-
-def _leaderboards(boards: Sequence[LeaderboardTable]) -> Iterator[Block]:
-    for place, board in enumerate(boards, 1):
-        yield Heading(f"Leaderboard: {board.measurement}" if len(boards) > 1 else "Leaderboard", level=2)
-        overlap = any(len(group) > 1 for group in board.groups)
-        letters = " Systems that share a letter cannot be told apart." if overlap else ""
-        caption = f"{leaderboard_items(board)}.{letters}"
-        yield replace(leaderboard_table(board), caption=caption, label=f"Leaderboard {place}", kind="results")
 
 
 # --- items ------------------------------------------------------------------------------------------

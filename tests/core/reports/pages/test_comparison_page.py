@@ -10,8 +10,9 @@ from recorded import item, record
 
 from modelgauge.comparison.compare import compare_runs
 from modelgauge.data.estimates import Estimate
-from modelgauge.documents.document import TableBlock, Text
+from modelgauge.documents.document import TableBlock, Text, words_of
 from modelgauge.reports import write_comparison
+from modelgauge.reports.comparisons.tables import ranks
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_page
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -64,6 +65,34 @@ def test_a_comparison_from_json_has_a_page_without_items():
     assert "#compare=" not in page
 
 
+def test_one_matrix_ranks_systems_by_all_measurements():
+    """A measurement that says whether a score passed has no column of its own."""
+    names = ("right", "right.passed", "length")
+    found = {name: Estimate(value, 40) for name, value in zip(names, (0.5, 0.5, 7.0), strict=True)}
+    better = {"directions": dict.fromkeys(names, "higher")}
+    runs = _runs(
+        *(
+            record(
+                sut,
+                *(item(at, dict.fromkeys(names, mean + at % 2)) for at in range(40)),
+                result=found,
+                **better,
+            )
+            for sut, mean in zip("abc", (2.0, 9.0, 5.0), strict=True)
+        )
+    )
+    comparison = compare_runs(runs)
+    assert len(comparison.leaderboard) == len(names)
+    matrix, *differences = _tables(comparison_page(comparison, runs))
+    assert [column.head for column in matrix.columns] == ["System", "right", "length"]
+    ranked = comparison.leaderboard[0].systems
+    assert matrix.columns[0].cells == [system.system for system in ranked]
+    assert [words_of(cell) for cell in matrix.columns[1].cells] == [
+        f"0.5rank {ranks(system)}" for system in ranked
+    ]
+    assert not any(column.head == "rank" for table in differences for column in table.columns)
+
+
 def test_a_leaderboard_says_which_items_it_is_over():
     runs = _runs(*(record(name, *[item(place) for place in range(3)], **DIRECTION) for name in "abc"))
     page = _page(compare_runs(runs))
@@ -96,7 +125,7 @@ def test_the_best_is_marked_where_it_can_be_told_from_the_next():
     runs += _runs(record("b", *values, run_id="b-quiz", test_uid="quiz", **said))
     found = compare_runs(runs)
     assert compared_runs(found) == runs
-    matrix = _tables(comparison_page(found, runs))[-1]
+    matrix = _tables(comparison_page(found, runs))[0]
     assert "the drawing shows right from 0 to 1." in matrix.caption
     values = {column.head: [cell.beside for cell in column.cells] for column in matrix.columns[1:]}
     assert values == {
