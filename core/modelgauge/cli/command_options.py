@@ -34,6 +34,7 @@ _OF_RUNS: dict[str, str] = {
     "calls": CALLS,
     "limits": LIMITS,
     "workers": CALLS,
+    "code": LIMITS,
 }
 
 

@@ -28,12 +28,12 @@ from modelgauge.wording.visible import without_password
 if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions
 
-Group = Literal["storage", "record", "sample", "results", "calls", "limits", "workers", "process"]
+Group = Literal["storage", "record", "sample", "results", "calls", "limits", "workers", "code", "process"]
 """Subjects of options.
 
 The results of a run depend on `sample` and `results`, so `resume` changes none of them. `calls`, `limits` and `workers`
-(where the items are worked on) stay as they were unless others are given. `record` is for readers alone, and `process`
-is not recorded.
+(where the items are worked on) stay as they were unless others are given. `record` is for readers alone. `code` (what
+may run here) and `process` are not recorded.
 """
 
 _SECONDS = "a number of seconds above 0"
@@ -220,6 +220,12 @@ class RunOptions:
     grace: float = option(
         5, "Seconds that calls under way get when the run is interrupted.", group="limits", ge=0
     )
+    allow_code: bool = option(
+        False,
+        "Run the code that the SUT writes, where a test measures by that: on this machine, with your rights.",
+        group="code",
+        metavar="",
+    )
     progress: bool = option(False, "Show a progress bar.", group="process")
     redactor: Redactor = field(default_factory=Redactor)
     """Knows the secrets that must not be written anywhere."""
@@ -243,7 +249,8 @@ class RunOptions:
 
     def recorded(self) -> dict[str, Any]:
         """Return the options for a run's manifest."""
-        kept = {name: getattr(self, name) for name, info in OPTIONS.items() if info.group != "process"}
+        unrecorded = options_of("code", "process")
+        kept = {name: getattr(self, name) for name in OPTIONS if name not in unrecorded}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
         cache = self.cache
         if cache is not None:

@@ -77,5 +77,7 @@ class RunOptionsDict(TypedDict, total=False):
     """Send nothing: a call that the cache does not answer fails its item."""
     grace: float
     """Seconds that calls under way get when the run is interrupted."""
+    allow_code: bool
+    """Run the code that the SUT writes, where a test measures by that: on this machine, with your rights."""
     progress: bool
     """Show a progress bar."""

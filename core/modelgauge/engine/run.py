@@ -27,7 +27,7 @@ from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.target_pool import TargetPool
 from modelgauge.engine.totals import count_spent
-from modelgauge.engine.work import Work, check_work, numbered_owners
+from modelgauge.engine.work import Work, check_code, check_work, numbered_owners
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.watched import in_use
 from modelgauge.wording.phrases import counted
@@ -80,6 +80,7 @@ class Run:
         """
         for work in works:
             check_work(work)
+            check_code(work, self.options)
             learn_secrets(work.test, self.options.redactor)
         continues = next((work.continues for work in works if work.continues is not None), None)
         async with AsyncExitStack() as stack:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.calls.policy import JudgeSUTs, Owner
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.errors import DefinitionError, IncompatibleError
+from modelgauge.errors import DefinitionError, IncompatibleError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
@@ -98,6 +99,19 @@ class Work:
         ]
         judges = [Callee(sut) for suts in self.judge_suts.values() for sut in suts.values()]
         return [*suts, *annotators, *judges]
+
+
+def check_code(work: Work, options: RunOptions) -> None:
+    """Refuse a test that runs what a SUT writes, unless that is allowed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if work.test.executes_answers and not options.allow_code:
+        raise UsageError(
+            f"Test '{work.test.uid}' runs the code that the SUT writes, on this machine and with your rights.",
+            fix="To allow that, best in a container: --allow-code, in Python allow_code=True.",
+        )
 
 
 def check_work(work: Work) -> None:

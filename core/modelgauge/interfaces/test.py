@@ -39,6 +39,8 @@ class PromptResponseTest(Identified):
         record_notes: what else a reader of the record should know of the items.
         judges_blocked_answers: True if the test can judge an answer that the service of the SUT blocked. The
             completion then has `blocked`. By default such an item fails with `BlockedError`, and no annotator is asked.
+        executes_answers: True if `measure_quality` runs code that the SUT wrote. A run of the test then needs
+            `--allow-code`.
         measure_in_thread: True if `measure_quality` takes long: then it runs in threads, in as many at once as the
             machine has processors.
     """
@@ -52,6 +54,7 @@ class PromptResponseTest(Identified):
     thresholds: Mapping[str, Threshold] = {}
     record_notes: Sequence[str] = ()
     judges_blocked_answers: bool = False
+    executes_answers: bool = False
     measure_in_thread: bool = False
     required_methods: ClassVar[tuple[str, ...]] = ("make_test_items", "measure_quality")
 

@@ -126,6 +126,11 @@ class Configs:
         return digest.hexdigest()[:12]
 
     @property
+    def executes_answers(self) -> bool:
+        """True if a task runs what a model wrote."""
+        return any(task.get("unsafe_code") for task in self.tasks.values())
+
+    @property
     def needs_main_thread(self) -> bool:
         """True if the code stops slow comparisons by a signal, which Python allows on its main thread only."""
         return any(path.suffix == ".py" and b"SIGALRM" in path.read_bytes() for path in self.files)

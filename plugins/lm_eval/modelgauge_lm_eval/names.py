@@ -17,10 +17,11 @@ Kind = Literal["task", "group", "tag"]
 Keys = dict[str, list[str]]
 
 _KEY = re.compile(
-    r"""^["']?(task|group|class|include|tag)["']?[ \t]*:[ \t]*(?:\#.*)?([^\n]*(?:\n[ \t]*-[ \t]+[^\n]*)*)""",
+    r"""^["']?(task|group|class|include|tag)["']?[ \t]*:([^\n]*(?:\n[ \t]*-[ \t]+[^\n]*)*)""",
     re.MULTILINE,
 )
-_PART = re.compile(r"""'([^'\n]*)'|"([^"\n]*)"|([^\s,\[\]'"#-][^\n,\]#]*)""")
+_PART = re.compile(r"""'([^'\n]*)'|"([^"\n]*)"|([^\s,\[\]'"-][^\n,\]]*)""")
+_COMMENT = re.compile(r"(?<=\s)#[^\n]*")
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 
 
@@ -119,4 +120,4 @@ def _keys_of(path: str, read: dict[str, Keys]) -> Keys:
 
 def _parts(value: str) -> list[str]:
     """Return the texts of a YAML scalar, or of a list of scalars."""
-    return ["".join(part).strip() for part in _PART.findall(value)]
+    return ["".join(part).strip() for part in _PART.findall(_COMMENT.sub("", value))]

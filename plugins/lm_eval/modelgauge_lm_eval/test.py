@@ -1,5 +1,6 @@
 """The test: a task, group or tag of lm-eval. What it must know before a run comes from YAML files alone."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -19,7 +20,13 @@ from modelgauge import (
     TestItem,
     TestItemAnnotations,
 )
-from modelgauge.errors import InputFileError, InvalidOptionError, PluginError, UnknownNameError
+from modelgauge.errors import (
+    IncompatibleError,
+    InputFileError,
+    InvalidOptionError,
+    PluginError,
+    UnknownNameError,
+)
 from modelgauge_lm_eval import names
 from modelgauge_lm_eval.configs import Configs, directions_of, measurement_name
 from modelgauge_lm_eval.results import results_of
@@ -52,6 +59,7 @@ class LMEvalTest(PromptResponseTest):
     Raises:
         PluginError: lm-eval is not installed, or too old.
         UnknownNameError: there is no such task.
+        IncompatibleError: a task asks with images or sounds.
         InvalidOptionError: an option has no such value.
         InputFileError: there is no such folder, or a file of it cannot be read.
     """
@@ -87,6 +95,7 @@ class LMEvalTest(PromptResponseTest):
         self._configs = _configs_of(model, self._roots)
         self._loading = Lock()
         self.cache_version = self._version()
+        self.executes_answers = self._configs.executes_answers
         self.measure_in_thread = not self._configs.needs_main_thread
         tasks = self._configs.tasks.values()
         named = [pair for task in tasks for pair in directions_of(task)]
@@ -113,6 +122,8 @@ class LMEvalTest(PromptResponseTest):
         with self._loading:
             if "_loaded" in self.__dict__:
                 return self._loaded
+            if self.executes_answers:  # which a run allows or refuses, see `executes_answers`
+                os.environ.setdefault("HF_ALLOW_CODE_EVAL", "1")
             loaded: Loaded = _tasks().load(self._name, self._configs.folders, self._metadata)
             return loaded
 
@@ -220,4 +231,10 @@ def _configs_of(name: str, roots: list[Path]) -> Configs:
         )
     configs = Configs(entries)
     configs.add(name)
+    for task, config in configs.tasks.items():
+        if config.get("doc_to_image") or config.get("doc_to_audio"):
+            raise IncompatibleError(
+                f"The task '{task}' asks with images or sounds, and prompts here are texts.",
+                fix="Choose another task.",
+            )
     return configs

@@ -112,7 +112,7 @@ def _name_options(app: App, options: Mapping[str, Any], words: Sequence[str]) ->
 @sut_options
 @together(
     dry_run_option,
-    run_options("limits"),
+    run_options("limits", "code"),
     heading=LIMITS,
 )
 @together(

@@ -42,7 +42,7 @@ _rerun_options = together(
     data_dir_option,
     cache_option,
     baseline_options,
-    run_options("calls", "limits", "workers"),
+    run_options("calls", "limits", "code", "workers"),
     together(offline_option, dependency_option, heading=DATA),
     shared_options,
 )
