@@ -1,4 +1,4 @@
-"""Warnings about the columns of a data set: missing, misspelt, or used as references by other tools."""
+"""Columns with other names than fields: guesses at what they hold, and warnings of what is missing or misspelt."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,9 +6,33 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from modelgauge.datasets.fields import ALIASES
+from modelgauge.datasets.fields import ALIASES, FIELDS
 from modelgauge.files.tables import Table
 from modelgauge.wording.did_you_mean import closest
+
+
+def guess_columns(table: Table) -> dict[str, str]:
+    """Guess which columns hold the question and the reference, by field, if none has the name of the field.
+
+    Args:
+        table: the table.
+    """
+    names = [str(column) for column in table.columns]
+    free = [name for name in names if name not in (*FIELDS, *ALIASES)]
+    found = {}
+    if not {"input", "scenario", "turns"}.intersection(names):
+        found["input"] = next((name for name in free if is_question(name)), "")
+    if not {"expected_output", "expected_outcome"}.intersection(names):
+        found["expected_output"] = next((name for name in free if _REFERENCES.fullmatch(name)), "")
+    return {field: name for field, name in found.items() if name}
+
+
+def is_question(column: str) -> bool:
+    """Return whether a column seems to hold questions by its name."""
+    return any(word in column.lower() for word in _ASKING)
+
+
+_ASKING = ("question", "query", "prompt", "instruction")
 
 
 def column_doubts(

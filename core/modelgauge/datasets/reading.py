@@ -9,7 +9,7 @@ from typing import Any
 
 from modelgauge.data.case_fields import RUNTIME_FIELDS, prefilled
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.datasets.column_doubts import column_doubts
+from modelgauge.datasets.column_doubts import column_doubts, is_question
 from modelgauge.datasets.fields import ALIASES, FIELDS, NamedColumns, claimed, is_conversation
 from modelgauge.datasets.rows import MARK, NEEDED, TEST_CASE, Member, Reading
 from modelgauge.errors import InputFileError
@@ -125,15 +125,12 @@ def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
     return OtherContentError(problem, fix=f"{table.columns_are()} {_name_it(table, needed[0])}")
 
 
-_ASKING = ("question", "query", "prompt", "instruction")
-
-
 def _name_it(table: Table, field: str) -> str:
     """Return advice on naming the column of a field, if no column has been recognized."""
     free = [str(column) for column in table.columns if column not in (*FIELDS, *ALIASES)]
     if table.columns and not free:
         return f"Add a column {field!r}."
-    asking = [column for column in free if any(word in column.lower() for word in _ASKING)]
+    asking = [column for column in free if is_question(column)]
     likely = [*closest(field, free), *asking, *free, "question"][0]
     typed = f"{field}={likely}" if likely.isidentifier() else f'"{field}={likely}"'
     on_command_line = f"; on the command line --column {typed}" if table.is_file else ""

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordEr
 from modelgauge.files.json_lines import read_json_lines
 from modelgauge.files.regular import bytes_of, opened
 from modelgauge.files.whole import append_line, creating, turn
+from modelgauge.runs.trash import TRASH, free_place, name_before
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 
@@ -100,7 +102,7 @@ class VersionsFolder:
     """
 
     def __init__(self, data_dir: Path) -> None:
-        self._folder = data_dir / DATASETS
+        self._folder, self._trash = data_dir / DATASETS, data_dir / TRASH / DATASETS
 
     def aliases(self) -> list[str]:
         """Return the names of data sets that have a version."""
@@ -114,7 +116,7 @@ class VersionsFolder:
         Raises:
             RecordError: the list of versions is damaged, or the folder is a link.
         """
-        path = self._of(alias) / VERSIONS
+        path = self.folder(alias) / VERSIONS
         try:
             return [Version.load(json.loads(line)) for line in whole_lines(path)]
         except ValueError as error:  # no JSON, or no version
@@ -135,11 +137,25 @@ class VersionsFolder:
             raise no_version(alias, number, there, self.aliases())
         return found[-1]
 
+    def same(self, content_hash: str) -> list[tuple[str, Version]]:
+        """Return the versions of all data sets that have the same goldens, with the alias of each.
+
+        Data sets whose list of versions is damaged are left out.
+
+        Args:
+            content_hash: of the goldens.
+        """
+        found = []
+        for alias in self.aliases():
+            with suppress(RecordError):
+                found += [(alias, made) for made in self.versions(alias) if made.content_hash == content_hash]
+        return found
+
     def path(self, alias: str, number: int) -> Path:
         """Return the file with a version's rows."""
-        return self._of(alias) / f"v{number:04}.jsonl"
+        return self.folder(alias) / f"v{number:04}.jsonl"
 
-    def _of(self, alias: str) -> Path:
+    def folder(self, alias: str) -> Path:
         """Return the folder of a data set. A link could lead anywhere, so it is neither read nor written."""
         folder = self._folder / check_alias(alias)
         if folder.is_symlink():
@@ -184,10 +200,10 @@ class VersionsFolder:
             DatasetConflictError: somebody else saved a version in between.
             OSError: the disk refuses.
         """
-        folder = self._of(alias)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = self.folder(alias)
         text = file_text("jsonl", rows).encode()
-        with turn(folder / ".lock"):
+        with self._turn(alias):
+            folder.mkdir(exist_ok=True)
             there = self.versions(alias)
             latest = there[-1] if there else None
             if made.parent != (latest and latest.number):
@@ -203,12 +219,109 @@ class VersionsFolder:
             append_line(folder / VERSIONS, version.model_dump_json().encode())
             return version
 
+    def _turn(self, alias: str) -> AbstractContextManager[None]:
+        """Wait until nobody else changes a data set, and lock it meanwhile. Its folder can be moved then."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return turn(self._folder / f".{check_alias(alias)}.lock")
+
+    # --- data sets as wholes ----------------------------------------------------------------------------
+
+    def copy(self, alias: str, new: str, *, author: str = "") -> Version:
+        """Save the latest version of a data set as the first version of a new data set.
+
+        Args:
+            alias: of the data set.
+            new: the alias of the copy.
+            author: who copies it.
+
+        Raises:
+            UnknownNameError: there is no such data set.
+            DatasetConflictError: there is a data set with the new alias.
+        """
+        version, rows = self.rows(alias)
+        self._check_free(new)
+        message = f"Copy of {alias}, version {version.number}"
+        made = Version(number=1, rows=0, content_hash=version.content_hash, author=author, message=message)
+        return self.add(new, rows, made)
+
+    def rename(self, alias: str, new: str) -> None:
+        """Give a data set another alias, with all its versions.
+
+        Args:
+            alias: of the data set.
+            new: its new alias.
+
+        Raises:
+            UnknownNameError: there is no such data set.
+            DatasetConflictError: there is a data set with the new alias.
+            RecordError: its folder cannot be moved.
+        """
+        first, second = sorted((check_alias(alias), check_alias(new)))
+        with self._turn(first), self._turn(second) if second != first else nullcontext():
+            self.version(alias)
+            self._check_free(new)
+            _move(self.folder(alias), self.folder(new))
+
+    def delete(self, alias: str) -> str:
+        """Move a data set to the trash, and return its name there.
+
+        Raises:
+            UnknownNameError: there is no such data set.
+            RecordError: its folder cannot be moved.
+        """
+        with self._turn(alias):
+            self.version(alias)
+            self._trash.mkdir(parents=True, exist_ok=True)
+            target = free_place(self._trash, check_alias(alias))
+            _move(self.folder(alias), target)
+            return target.name
+
+    def deleted(self) -> list[str]:
+        """Return the names of the data sets in the trash."""
+        return sorted(path.parent.name for path in self._trash.glob(f"*/{VERSIONS}"))
+
+    def undelete(self, name: str) -> str:
+        """Move a data set back from the trash, and return its alias.
+
+        Args:
+            name: of the data set in the trash, see `deleted`.
+
+        Raises:
+            UnknownNameError: it is not in the trash.
+            DatasetConflictError: another data set has its alias by now.
+            RecordError: its folder cannot be moved.
+        """
+        if name not in self.deleted():
+            raise UnknownNameError(
+                f"There is no data set {name!r} in the trash.", fix="Choose one of those that there are."
+            )
+        alias = name_before(self._trash / name)
+        with self._turn(alias):
+            self._check_free(alias)
+            _move(self._trash / name, self.folder(alias))
+        return alias
+
+    def _check_free(self, alias: str) -> None:
+        if self.folder(alias).exists():
+            raise DatasetConflictError(
+                f"There is a data set {alias!r} already.",
+                fix="Choose another name, or rename that one first.",
+            )
+
+
+def _move(folder: Path, target: Path) -> None:
+    try:
+        folder.rename(target)
+    except OSError as error:
+        problem = f"{folder} cannot be moved to {target}: {error.strerror}."
+        raise RecordError(problem, fix="Move the folder by hand.") from error
+
 
 def _conflict(alias: str, parent: int | None, latest: Version | None) -> DatasetConflictError:
     if latest is None:
         return DatasetConflictError(
             f"{alias!r} has no version {parent}, from which this one is said to be made: it has none.",
-            fix="Push it without a parent.",
+            fix="If it was renamed, push it under its new name; else push it without a parent.",
         )
     made_from = "is new" if parent is None else f"was made from version {parent}"
     return DatasetConflictError(

@@ -1,4 +1,4 @@
-"""The trash of a data folder: deleted runs, until somebody removes them for good."""
+"""The trash of a data folder: deleted runs and data sets, until somebody removes them for good."""
 
 import re
 from itertools import count
@@ -11,7 +11,23 @@ from modelgauge.errors import RecordError
 TRASH = "trash"
 
 
-_ADDED = re.compile(r"~\d+\Z")  # to the name of a run that was not the first of its name in the trash
+_ADDED = re.compile(r"~\d+\Z")  # to a name that was not the first of its kind in the trash
+
+
+def free_place(trash: Path, name: str) -> Path:
+    """Return a path in the trash that nothing has: the name, or `NAME~2` and so on.
+
+    Args:
+        trash: the folder.
+        name: of what is deleted.
+    """
+    names = (name if place == 1 else f"{name}~{place}" for place in count(1))
+    return next(path for name in names if not (path := trash / name).exists())
+
+
+def name_before(path: Path) -> str:
+    """Return the name that something in the trash had before it was deleted."""
+    return _ADDED.sub("", path.name)
 
 
 def move_to_trash(run: RunFolder, data_dir: Path) -> Path:
@@ -28,8 +44,7 @@ def move_to_trash(run: RunFolder, data_dir: Path) -> Path:
         raise RecordError(
             f"The run {run.run_id} is going on.", fix="Stop it by Ctrl-C first, or wait for its end."
         )
-    names = (run.path.name if place == 1 else f"{run.path.name}~{place}" for place in count(1))
-    target = next(path for name in names if not (path := data_dir / TRASH / name).exists())
+    target = free_place(data_dir / TRASH, run.path.name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         return run.path.rename(target)
@@ -51,7 +66,7 @@ def restore_from_trash(name: str, data_dir: Path) -> RunFolder:
         RecordError: it is not there, a run of its name is among the others, or it cannot be moved.
     """
     path = data_dir / TRASH / name
-    target = data_dir / RUNS / _ADDED.sub("", name)
+    target = data_dir / RUNS / name_before(path)
     if why_no_run_id(target.name) is not None or Path(name).name != name or not (path / MANIFEST).is_file():
         raise RecordError(f"There is no {name!r} in the trash.", fix=f"Look into {data_dir / TRASH}.")
     if target.exists():

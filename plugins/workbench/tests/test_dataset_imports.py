@@ -60,8 +60,7 @@ def test_what_cannot_be_read_is_said_with_file_and_line(send):
         ("a.csv", b"input,input\na,b\n", "a.csv, line 1", "'input' is there twice", "Rename one"),
         ("a.csv", b'input\nfine\n"never closed\n', "a.csv, line 3", "never closed"),
         ("a.csv", b"", "a.csv is empty"),
-        ("a.csv", b"text\na\n", "a.csv, line 1", "no column 'input'"),
-        ("a.csv", b"input\nfine\n\xff\xfe\n", "a.csv, line 3", "not utf-8", "cp1252"),
+        ("a.csv", b"input\nfine\n\xff\xfe\n", "a.csv, line 3", "not utf-8", "beside it: cp1252"),
         (
             "a.json",
             b'[{"input": "a"},\n{"input": "b", "input": "c"}]',
@@ -106,15 +105,16 @@ def test_rows_that_cannot_be_used_are_named_and_the_others_kept(send):
         "7",
     ]
     assert {one["name"]: one["becomes"] for one in said["columns"]} == {
-        "input": "the field input", "tags": "the field tags", "expected_output": "the field expected_output",
-        "own": "a column of your own",
+        "input": "input", "tags": "tags", "expected_output": "expected_output", "own": "",
     }  # fmt: skip
 
     text = 'Frage;expected_output;token_cost\r\n=1+1;@SUM(1)|x;0,5\r\n-5 °C;"a;b";\r\nshort\r\n'
-    status, said = send("ß.csv", text.encode("cp1252"), encoding="cp1252", column="Frage")
+    status, said = send(
+        "ß.csv", text.encode("cp1252"), encoding="cp1252", columns=json.dumps({"Frage": "input"})
+    )
     assert status == 200
     assert said["rows"] == [{"input": "-5 °C", "expected_output": "a;b"}]
-    assert said["columns"][0] == {"name": "Frage", "becomes": "the field input"}
+    assert (said["columns"][0]["name"], said["columns"][0]["becomes"]) == ("Frage", "input")
     assert "line 2, column 'token_cost': '0,5' is not a number" in said["problems"][0]
     assert "line 4 has 1 cell, and the first line names 3 columns" in said["problems"][1]
     assert "2 texts look like formulas, the first in ß.csv, line 2, column 'Frage'" in said["doubts"][-1]
@@ -125,6 +125,42 @@ def test_rows_that_cannot_be_used_are_named_and_the_others_kept(send):
         201,
         "And 100 more like these.",
     )
+
+
+def test_columns_with_other_names_become_what_a_person_chooses(send):
+    def read(text, **choices):
+        status, said = send("a.csv", text, **({"columns": json.dumps(choices)} if choices else {}))
+        assert status == 200, said
+        return (
+            said["rows"],
+            {column["name"]: column["becomes"] for column in said["columns"]},
+            said["problems"],
+        )
+
+    row = {"input": "q", "expected_output": "a"}
+    text = b"\xef\xbb\xbfquestion,answer\nq,a\n"
+    assert read(text) == ([row], {"question": "input", "answer": "expected_output"}, [])
+    assert read(text, question="input", answer="-")[0] == [{"input": "q"}]
+    assert read(text, question="expected_output", answer="input")[0] == [
+        {"input": "a", "expected_output": "q"}
+    ]
+    assert read(text, question="input", answer="")[0][0]["custom_column_key_values"] == {"answer": "a"}
+
+    rows, becomes, (problem,) = read(b"frage,antwort\nq,a\n")
+    assert (rows, becomes) == ([], {"frage": "", "antwort": ""})
+    assert problem.startswith("Choose the column that becomes input")
+    assert read(b"frage,antwort\nq,a\n", frage="input", antwort="expected_output")[0] == [row]
+    (problem,) = read(text, question="input", answer="input")[2]
+    assert problem.startswith("The columns 'question' and 'answer' cannot all become input")
+
+    clash = b"question,input,answer,,<b>\nq,i,a,,x\n"  # a field's own name comes first; a nameless column is empty
+    assert read(clash)[1] == {"question": "", "input": "input", "answer": "expected_output", "<b>": ""}
+    assert read(clash, question="input", input="-", answer="-", **{"<b>": "-"})[0] == [{"input": "q"}]
+    assert read(b"scenario,expected_outcome,answer\ns,o,a\n")[1]["expected_outcome"] == "expected_outcome"
+    (problem,) = read(b"question,outcome\nq,o\n", question="input", outcome="expected_outcome")[2]
+    assert "no 'expected_outcome'" in problem
+    for wrong in ('{"question": "<b>"}', "[1]", "{", "null", '{"question": ["input"]}'):
+        assert send("a.csv", text, columns=wrong)[0] == 400
 
 
 QUESTIONS = [

@@ -77,9 +77,7 @@ def test_a_person_makes_a_data_set_by_keyboard(visit, workbench, data_dir, tmp_p
 
     file = tmp_path / "more.csv"
     file.write_text("input,expected_output,token_cost\nred,green,\nbad,x,much\n", encoding="utf-8")
-    page.get_by_text("Import", exact=True).click()
     page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="look at it").click()
     page.get_by_role("alert").filter(has_text="1 row can be used, 1 cannot").wait_for()
     assert "'much' is not a number" in page.get_by_role("alert").inner_text()
     page.get_by_role("button", name="add 1 row to the table").click()
@@ -147,11 +145,115 @@ def test_a_failing_item_becomes_a_golden_and_runs_and_versions_lead_to_each_othe
     assert page.get_by_label("Add it to the data set").input_value() == "greetings"
     page.get_by_label("Add it to the data set").fill("failures")
     page.get_by_role("button", name="Open it there").click()
-    page.get_by_role("alert").filter(has_text="The item is in row 1").wait_for()
+    page.get_by_role("alert").filter(has_text="row 1, with its input and what is expected. Look").wait_for()
     save(page)
     (golden,) = pulled(data_dir, "failures").goldens
-    assert (golden.input, golden.expected_output, golden.actual_output) == ("hi", "hello", "no hi")
+    assert (golden.input, golden.expected_output, golden.actual_output) == ("hi", "hello", None)
     assert golden.additional_metadata["run"] == run
+    for says in ("which asks the same, with its input and what is expected, and its answer", "has this item"):
+        page.goto(f"{workbench.address}/runs/{run}/items/1")
+        page.get_by_label("Add it to the data set").fill("failures")
+        page.get_by_label("with its answer").check()
+        page.get_by_role("button", name="Open it there").click()
+        page.get_by_role("alert").filter(has_text=says).wait_for()
+        if "not saved yet" in page.locator("#state").inner_text():
+            save(page)
+    assert pulled(data_dir, "failures").goldens[0].actual_output == "no hi"
+
+
+def test_file_with_other_columns_becomes_data_set_that_its_run_leads_to(visit, serve, tmp_path, check_looks):
+    file = tmp_path / "goldens.csv"
+    file.write_text("question,answer\nhi,hello\nbye,ciao\n", encoding="utf-8")
+    dataset = EvaluationDataset.from_file(file, input_col_name="question", expected_output_col_name="answer")
+    test = DatasetTest("goldens.csv", dataset, [ExactMatchMetric()])
+    run = run_test(test, FunctionSUT("app", lambda text: "ciao"), data_dir=tmp_path).run_id
+    workbench = serve(tmp_path)
+    page = visit(workbench, f"/runs/{run}", width=390)
+    assert page.get_by_role("link", name="version 1").count() == 0
+    page.goto(f"{workbench.address}/datasets")
+    page.get_by_label("New data set").fill("greetings")
+    page.keyboard.press("Enter")
+    page.locator("[data-ready]").wait_for()
+    page.get_by_label("File").set_input_files(file)  # the form is open: there is nothing in the table yet
+    page.get_by_text("2 rows can be used, 0 cannot").wait_for()
+    check_looks(page)
+    page.get_by_label("answer becomes").select_option("left out")
+    page.get_by_role("region", name="The first rows").filter(has_not_text="hello").wait_for()
+    assert page.evaluate("document.activeElement.name") == "answer"
+    page.get_by_label("answer becomes").select_option("expected_output")
+    page.get_by_role("region", name="The first rows").filter(has_text="hello").wait_for()
+    page.get_by_role("button", name="add 2 rows to the table").click()
+    page.get_by_role("alert").filter(has_text="2 rows added to the table, and not saved yet").wait_for()
+    save(page)
+    assert page.locator("#state").inner_text() == "2 of 2 rows"
+    assert pulled(tmp_path, "greetings").content_hash == dataset.content_hash
+    assert "Version 1 ran in app," in page.locator("#ran").inner_text()
+    save(page, "Version 1 has these rows already")
+    page.get_by_role(
+        "button", name="duplicate", exact=True
+    ).click()  # no message says any more what is not so
+    assert page.locator("#message").text_content() == ""
+    page.get_by_role("button", name="undo").click()
+    page.goto(f"{workbench.address}/runs/{run}")
+    page.get_by_role("link", name="greetings, version 1").click()
+    assert "ciao" in page.locator("tbody tr").nth(1).inner_text()
+
+
+def test_data_set_is_tagged_renamed_copied_deleted_and_restored(visit, serve, tmp_path, check_looks):
+    EvaluationDataset([Golden("hi", expected_output="hello")]).push("old", data_dir=tmp_path)
+    test = DatasetTest("t", pulled(tmp_path, "old"), [ExactMatchMetric()])
+    run = run_test(test, FunctionSUT("app", lambda text: "hello"), data_dir=tmp_path).run_id
+    workbench = serve(tmp_path)
+    workbench.until_runs(1)
+    workbench.post(f"/runs/{run}/baseline", subject="dataset:old")
+    page, other = visit(workbench, "/datasets/old", width=390), visit(workbench, "/datasets/old")
+    cell(page, 0, 1).focus()
+    page.keyboard.type("unsaved")
+    page.keyboard.press("Enter")
+    page.get_by_text("Tags, name, copy, delete").click()
+    page.get_by_label("New name").fill("new")
+    page.get_by_role("button", name="rename").click()
+    assert "Save or undo your edits first" in page.get_by_role("alert").inner_text()
+    page.get_by_role("button", name="undo").click()
+    page.get_by_label("Tags, separated by commas").fill(f"smoke, {HOSTILE}")
+    page.get_by_role("button", name="save tags").click()
+    page.get_by_role("link", name="smoke").wait_for()
+    page.get_by_text("Tags, name, copy, delete").click()
+    check_looks(page)
+    page.get_by_label("New name").fill("new")
+    page.get_by_role("button", name="rename").click()
+    page.wait_for_url("**/datasets/new")
+    assert "Baseline of the data set 'new': app" in page.locator("main").inner_text()
+    assert "Version 1 ran in app," in page.locator("#ran").inner_text()
+    page.goto(f"{workbench.address}/runs/{run}")
+    page.get_by_role("link", name="new, version 1").wait_for()
+    cell(other, 0, 1).focus()  # somebody else still has the table open under its old name
+    other.keyboard.type("mine")
+    other.keyboard.press("Enter")
+    save(other, "If it was renamed, push it under its new name")
+    workbench.post("/datasets/new/copy", name="copy")
+    assert pulled(tmp_path, "copy").goldens == pulled(tmp_path, "new").goldens
+    assert pulled(tmp_path, "copy").pulled[1].message == "Copy of new, version 1"
+    for path, name in (
+        ("copy/rename", "new"),
+        ("copy/copy", "new"),
+        ("copy/rename", "../x"),
+        ("none/rename", "x"),
+    ):
+        assert workbench.post(f"/datasets/{path}", name=name)[0] == 400, (path, name)
+    page.goto(f"{workbench.address}/datasets?tag=smoke")
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("link", name="new", exact=True).click()
+    page.keyboard.press("e")
+    page.get_by_role("button", name="move to the trash").click()
+    page.get_by_text("The data set new is in the trash").wait_for()
+    with pytest.raises(UnknownNameError):
+        pulled(tmp_path, "new")
+    page.goto(f"{workbench.address}/trash")
+    page.get_by_role("button", name="move back new").click()
+    page.wait_for_url("**/datasets/new")
+    page.get_by_role("link", name="smoke").wait_for()
+    assert pulled(tmp_path, "new").pulled[1].number == 1
 
 
 def test_conversations_are_edited_as_turns_and_ten_thousand_rows_stay_usable(visit, workbench, data_dir):

@@ -71,7 +71,7 @@ def test_from_a_data_set_to_a_shared_run(visit, serve, check_looks, chromium, tm
 
     # It is brought into the data set, into the row that asks the same, and what was expected is corrected.
     page.get_by_role("button", name="Open it there").click()
-    page.get_by_role("alert").filter(has_text="The item is in row 2").wait_for()
+    page.get_by_role("alert").filter(has_text="Row 2 has this item already").wait_for()
     assert "Version 1 ran in pytest," in page.locator("#ran").inner_text()
     page.locator('td[data-line="1"][data-place="1"]').focus()
     page.keyboard.type("Canberra")

@@ -193,3 +193,86 @@ def test_a_line_of_a_newer_modelgauge_is_read(folder):
     file.write_text(json.dumps({**line, "colour": "red"}) + "\n", encoding="utf-8")
     with pytest.warns(UserWarning, match="colour"):
         assert VersionsFolder(folder).version("q") == Version(**line)
+
+
+# --- data sets as wholes ---------------------------------------------------------------------------------------------
+
+
+def test_copy_begins_a_history_of_its_own(folder):
+    of("a").push("one")
+    of("a", "b").push("one", parent=1)
+    made = VersionsFolder(folder).copy("one", "other", author="ann")
+    assert (made.number, made.rows, made.parent, made.author) == (1, 2, None, "ann")
+    of("c").push("other", parent=1)
+    assert EvaluationDataset.pull("one").goldens == of("a", "b").goldens
+    same = VersionsFolder(folder).same(of("a", "b").content_hash)
+    assert [(alias, version.number) for alias, version in same] == [("one", 2), ("other", 1)]
+
+
+def test_renamed_and_deleted_data_sets_keep_all_versions(folder):
+    store = VersionsFolder(folder)
+    of("a").push("one")
+    of("a", "b").push("one", parent=1)
+    store.rename("one", "zwei Köln")
+    assert store.aliases() == ["zwei Köln"]
+    assert len(EvaluationDataset.pull("zwei Köln", 1).goldens) == 1
+    with pytest.raises(DatasetConflictError, match="under its new name"):
+        of("c").push("one", parent=2)
+    of("c").push("one")
+    assert store.delete("zwei Köln") == "zwei Köln"
+    of("d").push("zwei Köln")
+    assert store.delete("zwei Köln") == "zwei Köln~2"
+    assert store.deleted() == ["zwei Köln", "zwei Köln~2"]
+    assert store.undelete("zwei Köln~2") == "zwei Köln"
+    with pytest.raises(DatasetConflictError, match="already"):
+        store.undelete("zwei Köln")
+    store.rename("zwei Köln", "x")
+    store.undelete("zwei Köln")
+    assert [version.rows for version in store.versions("zwei Köln")] == [1, 2]
+
+
+def test_no_data_set_takes_the_place_of_another(folder):
+    store = VersionsFolder(folder)
+    of("a").push("one")
+    of("b").push("two")
+    for change in (store.rename, store.copy):
+        with pytest.raises(DatasetConflictError, match="There is a data set 'two' already"):
+            change("one", "two")
+        with pytest.raises(UnknownNameError, match="There is no data set 'onee'"):
+            change("onee", "three")
+        for wrong in ("../x", "", "a/b", "CON", ".lock"):
+            with pytest.raises(InvalidOptionError):
+                change("one", wrong)
+    for name in ("one", "../datasets/one", "", "."):
+        with pytest.raises(UnknownNameError, match="in the trash"):
+            store.undelete(name)
+    assert [EvaluationDataset.pull(alias).goldens[0].input for alias in store.aliases()] == ["a", "b"]
+
+
+def test_of_those_who_rename_and_save_at_once_nothing_is_lost(folder):
+    store, done = VersionsFolder(folder), []
+    of("0").push("one")
+
+    def rename(new):
+        try:
+            store.rename("one", new)
+            done.append(new)
+        except (UnknownNameError, DatasetConflictError):
+            pass
+
+    def save():
+        try:
+            of("0", "1").push("one", parent=1)
+            done.append("saved")
+        except DatasetConflictError:
+            pass
+
+    threads = [threading.Thread(target=rename, args=(f"new {number % 3}",)) for number in range(9)]
+    threads += [threading.Thread(target=save) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    (renamed,) = [name for name in done if name != "saved"]
+    assert store.aliases() == [renamed]
+    assert len(store.versions(renamed)) == 1 + ("saved" in done)

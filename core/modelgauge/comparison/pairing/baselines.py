@@ -153,6 +153,12 @@ class Baselines:
             )
         self._change({subject: None})
 
+    def share(self, subject: BaselineSubject, other: BaselineSubject) -> None:
+        """Let another subject have the baseline of this one, if it has one: a data set with a new name, say."""
+        pins = self.pins()
+        if subject in pins:
+            self._change({other: pins[subject]})
+
     def _change(self, changes: Mapping[BaselineSubject, str | None]) -> None:
         self._data_dir.mkdir(parents=True, exist_ok=True)
         with turn(self._data_dir / _LOCK):

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, subjects_of
+from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge_workbench.index.queries import latest_of, run_in
@@ -81,8 +82,9 @@ def shown_baseline(workbench: Workbench, kind: str, name: str) -> dict[str, Any]
         row = _pinned_row(workbench, folders[0], [subject])
     except RecordError as error:
         return shown | {"problem": f"{error.problem} {error.fix}"}
+    versions = VersionsFolder(workbench.data_dir).versions(name) if kind == "dataset" else []
     with workbench.index.reading() as db:
-        latest = latest_of(db, kind, name)
+        latest = latest_of(db, kind, name, [version.content_hash for version in versions])
     if row is None:
         return None
     if latest is not None and latest["key"] != row["key"]:

@@ -1,6 +1,5 @@
 """Test cases: the goldens of a saved version, and what runs answered to each. Nothing here can be changed any more."""
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,19 +8,18 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modelgauge.datasets.versions import Row, Version, check_alias
+from modelgauge.datasets.versions import Row, check_alias
 from modelgauge.reports.item_texts import as_text
 from modelgauge.reports.pages.item_rows import SNIPPET
+from modelgauge_workbench.datasets.links import runs_of_versions
 from modelgauge_workbench.datasets.table import number_of, store_of
 from modelgauge_workbench.index.item_queries import item_of
 from modelgauge_workbench.index.queries import page_of, whole_number
 from modelgauge_workbench.index.scan import find_run
 from modelgauge_workbench.rendering import page
-from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import Workbench, workbench_of
 
 _PAGE = 50
-_MOST_RUNS = 500  # of a data set
 _MOST_ANSWERED = 8  # runs whose answers stand beside each golden
 _SAID_FIRST = ("input", "scenario", "turns")
 
@@ -56,40 +54,6 @@ def show_cases(request: Request) -> Response:
         number=number,
         pages=max(1, -(-len(rows) // _PAGE)),
     )
-
-
-def runs_of_versions(
-    workbench: Workbench, alias: str, versions: Sequence[Version]
-) -> dict[int, list[dict[str, Any]]]:
-    """The runs of each version of a data set, the latest first, by its number.
-
-    Args:
-        workbench: has the runs.
-        alias: of the data set.
-        versions: of it.
-    """
-    query = (
-        "SELECT * FROM runs WHERE instr(datasets, ?) AND EXISTS (SELECT 1 FROM json_each(datasets) "
-        "WHERE json_extract(value, '$.name') = ?) ORDER BY began DESC LIMIT ?"
-    )
-    with workbench.index.reading() as db:
-        runs = db.execute(query, [json.dumps(alias), alias, _MOST_RUNS]).fetchall()
-    found: dict[int, list[dict[str, Any]]] = {}
-    for run in runs:
-        numbers = {
-            _number_of(dataset, versions)
-            for dataset in json.loads(run["datasets"])
-            if dataset.get("name") == alias
-        }
-        for number in numbers - {None}:
-            found.setdefault(number, []).append(shown_run(run))
-    return found
-
-
-def _number_of(reference: Mapping[str, Any], versions: Sequence[Version]) -> Any:
-    """The version that a run names, or the latest one that has what it names; None if another folder has it."""
-    same = [version.number for version in versions if version.content_hash == reference.get("digest")]
-    return reference["version"] if reference.get("version") in same else same[-1] if same else None
 
 
 def _question(row: Row) -> str:

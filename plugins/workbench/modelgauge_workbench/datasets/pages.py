@@ -14,9 +14,19 @@ from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.item_texts import as_text
+from modelgauge.runs.notes import Notes
 from modelgauge_workbench.comparisons.baselines import shown_baseline
-from modelgauge_workbench.datasets.cases import runs_of_versions, show_cases
+from modelgauge_workbench.datasets.cases import show_cases
 from modelgauge_workbench.datasets.importing import import_json
+from modelgauge_workbench.datasets.links import runs_of_versions
+from modelgauge_workbench.datasets.managing import (
+    address_of,
+    copy_dataset,
+    delete_dataset,
+    rename_dataset,
+    tag_dataset,
+    undelete_dataset,
+)
 from modelgauge_workbench.datasets.table import (
     as_json,
     check_json,
@@ -38,17 +48,31 @@ def _list_datasets(request: Request) -> Response:
     store, found = store_of(request), list[dict[str, Any]]()
     for alias in store.aliases():
         try:
-            found.append({"alias": alias, "latest": store.version(alias), "address": _address(alias)})
+            known = {"alias": alias, "latest": store.version(alias), "address": address_of(alias)}
+            found.append(known | {"tags": Notes.of(store.folder(alias)).tags})
         except ModelGaugeError as error:  # it is damaged; the others can be opened
             found.append({"alias": alias, "problem": f"{error.problem} {error.fix}"})
-    return page(request, "datasets/list.html.j2", title="Datasets", found=found)
+    asked = request.query_params.get("tag", "")
+    return page(
+        request,
+        "datasets/list.html.j2",
+        title="Datasets",
+        found=[dataset for dataset in found if not asked or asked in dataset.get("tags", ())],
+        tag=asked,
+        is_any=bool(found),
+        deleted=request.query_params.get("deleted", ""),
+    )
 
 
 def _open(request: Request) -> Response:
     """Lead to the table of the data set that a form names, new or not."""
     alias = check_alias(request.query_params.get("alias", "").strip())
-    more = {name: request.query_params[name] for name in ("add", "kind") if request.query_params.get(name)}
-    return RedirectResponse(_address(alias) + (f"?{urlencode(more)}" if more else ""), 303)
+    more = {
+        name: request.query_params[name]
+        for name in ("add", "answer", "kind")
+        if request.query_params.get(name)
+    }
+    return RedirectResponse(address_of(alias) + (f"?{urlencode(more)}" if more else ""), 303)
 
 
 def _show_table(request: Request) -> Response:
@@ -58,15 +82,16 @@ def _show_table(request: Request) -> Response:
     latest = there[-1] if there else None
     asked = number_of(request)
     if latest and asked not in (None, latest.number):
-        return RedirectResponse(f"{_address(alias)}/cases?version={asked}", 303)
+        return RedirectResponse(f"{address_of(alias)}/cases?version={asked}", 303)
     runs = runs_of_versions(workbench_of(request), alias, there[-1:]) if latest else {}
     return page(
         request,
         "datasets/table.html.j2",
         title=alias,
         alias=alias,
-        address=_address(alias),
+        address=address_of(alias),
         version=latest,
+        tags=Notes.of(store.folder(alias)).tags if latest else (),
         runs=runs.get(latest.number, []) if latest else [],
         baseline=shown_baseline(workbench_of(request), "dataset", alias),
         kind=request.query_params.get("kind", ""),
@@ -84,7 +109,7 @@ def _show_versions(request: Request) -> Response:
         "datasets/versions.html.j2",
         title=f"Versions of {alias}",
         alias=alias,
-        address=_address(alias),
+        address=address_of(alias),
         versions=there[::-1],
         runs=runs_of_versions(workbench_of(request), alias, there),
         baseline=shown_baseline(workbench_of(request), "dataset", alias),
@@ -103,7 +128,7 @@ def _show_differences(request: Request) -> Response:
         "datasets/differences.html.j2",
         title=f"{alias}: versions {old.number} and {new.number}",
         alias=alias,
-        address=_address(alias),
+        address=address_of(alias),
         old=old,
         new=new,
         found=differences(was, now),
@@ -118,7 +143,7 @@ def _restore(request: Request) -> Response:
     if number is None:
         raise UsageError("The form names no version.", fix="Choose one from the list of versions.")
     restored(alias, number, author=str(form.get("author", "")).strip(), store=store_of(request))
-    return RedirectResponse(f"{_address(alias)}/versions", 303)
+    return RedirectResponse(f"{address_of(alias)}/versions", 303)
 
 
 def _export(request: Request) -> Response:
@@ -132,18 +157,18 @@ def _export(request: Request) -> Response:
     return Response(file_text(kind, rows), media_type="text/plain; charset=utf-8", headers=headers)
 
 
-def _address(alias: str) -> str:
-    return f"/datasets/{quote(alias, safe='')}"
-
+_MANAGED = {"tags": tag_dataset, "rename": rename_dataset, "copy": copy_dataset, "delete": delete_dataset}
 
 routes = [
     Route("/datasets", _list_datasets),
     Route("/datasets-open", _open),
+    Route("/datasets-undelete", undelete_dataset, methods=["POST"]),
     Route("/datasets-golden/{run}/{number}", as_json(golden_json)),
     Route("/datasets/{alias}", _show_table),
     Route("/datasets/{alias}/cases", show_cases),
     Route("/datasets/{alias}/versions", _show_versions),
     Route("/datasets/{alias}/differences", _show_differences),
+    *(Route(f"/datasets/{{alias}}/{name}", done, methods=["POST"]) for name, done in _MANAGED.items()),
     Route("/datasets/{alias}/restore", _restore, methods=["POST"]),
     Route("/datasets/{alias}/rows.json", as_json(rows_json)),
     Route("/datasets/{alias}/versions.json", as_json(versions_json)),

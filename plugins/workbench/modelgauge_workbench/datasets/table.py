@@ -7,9 +7,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_test import as_asked
 from modelgauge.datasets.reading import members_of
 from modelgauge.datasets.rows import row_of
 from modelgauge.datasets.versions import Version, VersionsFolder
@@ -92,7 +94,7 @@ def save(request: Request) -> Response:
         return JSONResponse({"version": store.add(alias, rows, made).model_dump(mode="json")}, 201)
     except DatasetConflictError as error:
         answer: dict[str, Any] = {"problem": error.problem, "fix": error.fix}
-        if "origins" in sent:
+        if "origins" in sent and store.versions(alias):  # none if it was renamed or deleted meanwhile
             answer |= _both(store, alias, parent, rows, sent["origins"])
         return JSONResponse(answer, 409)
 
@@ -166,7 +168,7 @@ def _problem_of(rows: Sequence[Mapping[str, Any]]) -> ModelGaugeError | None:
 
 
 def golden_json(request: Request) -> Any:
-    """An item of a run as a row, with its answer to begin with."""
+    """Return an item of a run as a row: what was asked and expected; with `answer` in the address also its answer."""
     workbench, run = workbench_of(request), run_row(request)
     with workbench.index.reading() as db:
         item = item_of(db, run["number"], place_of(request))
@@ -179,5 +181,16 @@ def golden_json(request: Request) -> Any:
         for completion in interaction.response.completions
     ]
     unanswered = (record.test_item.prompts[0], SUTCompletion(text="", metadata=NO_OUTPUT))
-    row = row_of(case_of(*(answered[0] if answered else unanswered)))
+    if request.query_params.get("answer") and answered:
+        row = row_of(case_of(*answered[0]))
+    else:
+        row = _without_answer(row_of(as_asked(case_of(*unanswered))))
     return {"row": {**row, "additional_metadata": {"run": run["name"], "item": item["id"]}}}
+
+
+def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what an app said."""
+    turns = row.get("turns")
+    if turns and len(turns) > 1 and turns[-1]["role"] == "assistant":
+        row = {**row, "turns": turns[:-1]}
+    return {name: value for name, value in row.items() if name not in RUNTIME_FIELDS}

@@ -30,6 +30,8 @@ _EXACT = ("test", "sut", "state")
 SETTING = "is-"
 """The prefix of a setting among the labels of runs, and in addresses."""
 _LABELS = ("tag", "dataset", "file")
+DIGEST = "digest"
+"""The name of the labels with the digests of the goldens that runs judged. People do not filter by them."""
 _WORD = re.compile(r"[^\s\"]+")
 
 
@@ -196,19 +198,26 @@ def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
 
 _OF_TEST = "CASE WHEN subject LIKE 'cases of %' THEN subject LIKE '%' || :name ELSE test = :name END"
 _OF_LABEL = "number IN (SELECT run FROM labels WHERE name = :kind AND value = :name)"
+_OF_DIGESTS = f"""
+    number IN (SELECT run FROM labels WHERE name = '{DIGEST}' AND value IN (SELECT value FROM json_each(:digests)))
+"""
 
 
-def latest_of(db: sqlite3.Connection, kind: str, name: str) -> sqlite3.Row | None:
+def latest_of(
+    db: sqlite3.Connection, kind: str, name: str, digests: Sequence[str] = ()
+) -> sqlite3.Row | None:
     """Return the latest finished run of a data set, a test or a tag; None if there is none.
 
     Args:
         db: reads the index.
         kind: "dataset", "test" or "tag".
         name: of it.
+        digests: of the versions of a data set, which may have had another name.
     """
-    where = _OF_TEST if kind == "test" else _OF_LABEL
+    where = _OF_TEST if kind == "test" else f"({_OF_LABEL} OR {_OF_DIGESTS})"
     query = f"SELECT * FROM runs WHERE {where} AND state = 'finished' ORDER BY number DESC LIMIT 1"
-    found: sqlite3.Row | None = db.execute(query, {"kind": kind, "name": name}).fetchone()
+    values = {"kind": kind, "name": name, "digests": json.dumps([*digests])}
+    found: sqlite3.Row | None = db.execute(query, values).fetchone()
     return found
 
 
@@ -239,7 +248,7 @@ def options(db: sqlite3.Connection) -> dict[str, list[str]]:
         db: reads the index.
     """
     found = {name: _distinct(db, "runs", name) for name in _EXACT}
-    labels = [*_LABELS, *(name for name in _distinct(db, "labels", "name") if name not in _LABELS)]
+    labels = [*_LABELS, *(name for name in _distinct(db, "labels", "name") if name not in (*_LABELS, DIGEST))]
     return found | {name: _distinct(db, "labels", "value", name) for name in labels}
 
 

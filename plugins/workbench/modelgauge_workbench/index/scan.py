@@ -13,7 +13,7 @@ from typing import Any, Self
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS, RunFolder
 from modelgauge.files.regular import is_folder
 from modelgauge_workbench.index.index import Index
-from modelgauge_workbench.index.queries import SETTING, run_of
+from modelgauge_workbench.index.queries import DIGEST, SETTING, run_of
 from modelgauge_workbench.index.rows import (
     GOING_ON,
     ItemRow,
@@ -217,7 +217,8 @@ def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:
     texts = columns | {"tags": " ".join(tags)}
     rows.run_texts.append((number, *(texts[name] for name in _TEXTS)))
     labels = [("tag", tag) for tag in tags]
-    labels += [("dataset", str(dataset.get("name"))) for dataset in json.loads(columns["datasets"])]
+    for dataset in json.loads(columns["datasets"]):
+        labels += [("dataset", str(dataset.get("name"))), (DIGEST, str(dataset.get("digest")))]
     labels += [(f"{SETTING}{name}", text) for name, text in json.loads(columns["settings"]).items()]
     rows.labels.update((name, value, number) for name, value in labels)
     return number

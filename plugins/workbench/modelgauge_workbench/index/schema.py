@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 9
+VERSION = 10
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -33,7 +33,7 @@ CREATE INDEX runs_by_test ON runs (test);
 CREATE INDEX runs_by_sut ON runs (sut);
 CREATE INDEX runs_by_state ON runs (state);
 CREATE INDEX favourites ON runs (number) WHERE favourite;
-CREATE TABLE labels (                     -- runs are found by `tag`, `dataset`, `file`, and `is-NAME` for settings
+CREATE TABLE labels (                     -- runs are found by: tag, dataset, digest, file, and is-NAME for settings
     name TEXT NOT NULL, value TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (name, value, run)
 ) WITHOUT ROWID;
 CREATE INDEX labels_of_runs ON labels (run);

@@ -16,12 +16,13 @@ from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.errors import RecordError
 from modelgauge.reports.pages.run_page import ITEM_SCRIPTS
 from modelgauge.wording.figures import figure
+from modelgauge_workbench.datasets.links import versions_of_run
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item
 from modelgauge_workbench.index.rows import GOING_ON, item_line
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import item_name, item_state, shown_run
-from modelgauge_workbench.runs.run import place_of, run_row, running_summary, saved_versions, verdict_on
+from modelgauge_workbench.runs.run import place_of, run_row, running_summary, verdict_on
 from modelgauge_workbench.runs.summary import Summary, summary_of
 from modelgauge_workbench.workbench import Workbench, workbench_of
 
@@ -52,7 +53,7 @@ def show_item(request: Request) -> Response:
         title=f"Item {place + 1} of {summary.title}",
         run=shown_run(row),
         run_title=summary.title,
-        datasets=saved_versions(row),
+        datasets=versions_of_run(workbench, row),
         aliases=VersionsFolder(workbench.data_dir).aliases(),
         item=item,
         has_verdict=summary.has_verdicts,

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.documents.charts import portions_bar
 from modelgauge.documents.document import Inline, TableBlock, TableColumn, Text
 from modelgauge.engine.run_files.folder import MANIFEST
@@ -201,7 +202,14 @@ def show_trash(request: Request) -> Response:
     ]
     runs.sort(key=lambda run: str(run["began"]), reverse=True)
     shown = [run | {"when": _when(run["began"])} for run in runs]
-    return page(request, "runs/trash.html.j2", title="Trash", runs=shown, folders=[*map(str, trashes)])
+    return page(
+        request,
+        "runs/trash.html.j2",
+        title="Trash",
+        runs=shown,
+        datasets=VersionsFolder(workbench.data_dir).deleted(),
+        folders=[*map(str, trashes)],
+    )
 
 
 def _when(began: str) -> str:

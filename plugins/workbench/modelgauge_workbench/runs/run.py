@@ -24,6 +24,7 @@ from modelgauge.reports.pages.item_columns import (
 from modelgauge.runs.notes import Notes
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.comparisons.baselines import baseline_choices
+from modelgauge_workbench.datasets.links import versions_of_run
 from modelgauge_workbench.index.item_queries import (
     FAILED_FIRST,
     IN_ORDER,
@@ -86,21 +87,12 @@ def show_run(request: Request) -> Response:
         has_earlier=before is not None,
         title=summary.title,
         run=shown_run(row),
-        datasets=saved_versions(row),
+        datasets=versions_of_run(workbench, row),
         notes=notes,
         summary=summary,
         progress=progress_of(workbench, row) if going_on else None,
         **items_data(workbench, row, summary, request.query_params),
     )
-
-
-def saved_versions(row: sqlite3.Row) -> list[dict[str, Any]]:
-    """The data sets that the items of a run are of, and their versions, where they were saved under these names.
-
-    Args:
-        row: of the run in the index.
-    """
-    return [dataset for dataset in json.loads(row["datasets"]) if isinstance(dataset.get("version"), int)]
 
 
 def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:

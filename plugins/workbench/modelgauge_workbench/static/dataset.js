@@ -12,10 +12,19 @@ const drafts = new Drafts(address), order = new Intl.Collator(undefined, { numer
 // `base` is the version that is edited; what is wrong with a row is asked once, since rows are never edited in place.
 let base = null, rows = new Rows([]), chosen = new Set(), problems = new WeakMap(), checked = new WeakSet(), isKept = true;
 
+// What is said is of the rows that are shown with it: it goes when they change.
+let isNew = false, saidOf = null;
 const say = (text) => {
   message.replaceChildren(text);
+  isNew = Boolean(text);
+  saidOf = null;
   if (text) message.focus();
 };
+function forgetWhatWasSaid() {
+  if (isNew) saidOf = rows.list;
+  else if (saidOf && saidOf !== rows.list) say("");
+  isNew = false;
+}
 async function ask(path, options) {
   const answer = await fetch(path, { headers: options?.body instanceof FormData ? {} : { "Content-Type": "application/json" }, ...options }).catch(() => {
     throw new Error("The workbench does not answer. Start it again; what you typed is here, and can be saved then.");
@@ -82,6 +91,7 @@ function listed() {
 }
 
 function show(focus = false) {
+  forgetWhatWasSaid();
   const [found, doubles] = listed(), columns = rows.columns();
   shownRows = found;
   at.page = Math.max(0, Math.min(at.page, Math.ceil(found.length / PAGE) - 1));
@@ -253,6 +263,13 @@ const actions = {
 for (const [name, act] of Object.entries(actions)) named(name)?.addEventListener("click", () => (act(), show(table.contains(document.activeElement))));
 for (const name of ["filter", "flagged"]) named(name).addEventListener("input", () => ((at.page = 0), show()));
 for (const name of ["author", "message"]) named(name)?.addEventListener("input", () => keep());
+for (const name of ["file", "import-encoding"]) named(name)?.addEventListener("change", () => named("file").files.length && void importFile());
+// Edits would stay behind, under the name that the data set had.
+document.getElementById("whole")?.addEventListener("submit", (event) => {
+  if (!rows.changed || event.target.action.endsWith("/copy")) return;
+  event.preventDefault();
+  say("Save or undo your edits first: they are not saved yet.");
+});
 addEventListener("beforeunload", (event) => rows.changed && !isKept && event.preventDefault());
 
 function addRows(added) {
@@ -262,22 +279,29 @@ function addRows(added) {
   show(true);
 }
 
-// The number of the row: of the golden that asks the same, which takes over the answer, or of a new one.
+// Put an item into the golden that asks the same, or into a new row; return what happened.
 function addItem(item) {
-  const place = rows.answer(item);
-  if (place < 0) return addRows([item]), rows.list.length;
+  const before = rows.list, place = rows.answer(item), expected = item.expected_output ?? item.expected_outcome;
+  const asked = `its ${item.turns ? "turns" : "input"}${expected === undefined ? "" : " and what is expected"}`;
+  const what = item.actual_output === undefined ? asked : `${asked}, and its answer as actual_output`;
+  const next = expected === undefined ? "Write what was expected, and save." : "Look at it, and save.";
+  if (place < 0) return addRows([item]), `The item is in row ${rows.list.length}, with ${what}. ${next}`;
   Object.assign(at, { page: Math.floor(place / PAGE), row: place % PAGE, column: 0 });
-  return place + 1;
+  return rows.list === before ? `Row ${place + 1} has this item already: nothing was added.` : `The item is in row ${place + 1}, which asks the same, with ${what}. ${next}`;
 }
 
-async function importFile() {
-  const body = new FormData();
+async function importFile(columns, focused) {
+  const body = new FormData(), [file] = named("file").files;
   body.append("csrf", root.dataset.csrf);
-  for (const name of ["column", "encoding"]) body.append(name, named(`import-${name}`).value);
-  if (named("file").files[0]) body.append("file", named("file").files[0]);
+  body.append("encoding", named("import-encoding").value);
+  if (columns) body.append("columns", JSON.stringify(columns));
+  if (file) body.append("file", file);
   const { status, said } = await ask(`${address}/import.json`, { method: "POST", body });
   if (status !== 200) return say(`${said.problem} ${said.fix}`);
-  showImport(message, said, () => (say(`${counted(said.rows.length, "row")} added to the table, and not saved yet.`), addRows(said.rows)));
+  say("");
+  const take = () => (say(`${counted(said.rows.length, "row")} added to the table, and not saved yet.`), addRows(said.rows));
+  showImport(message, said, { again: (chosen, name) => void importFile(chosen, name), take });
+  [...message.querySelectorAll("select")].find((select) => select.name === focused)?.focus();
 }
 
 async function save() {
@@ -285,13 +309,14 @@ async function save() {
   const list = rows.list, sent = { parent: base?.number ?? null, rows: list.map((entry) => entry.row), origins: list.map((entry) => entry.origin), author: named("author").value, message: named("message").value };
   const { status, said } = await ask(`${address}/versions.json`, { method: "POST", body: JSON.stringify(sent) });
   if (status === 201) {
+    const isSame = base?.number === said.version.number;
     begin(said.version, sent.rows.map(copy), rows.extra);
     named("message").value = "";
     document.getElementById("saved").hidden = false;
     storage?.setItem("author", sent.author);
     const answer = await fetch(location.pathname);
     document.getElementById("ran").replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("ran"));
-    say(`Saved as version ${base.number}.`);
+    say(isSame ? `Version ${base.number} has these rows already: no version was made.` : `Saved as version ${base.number}.`);
   } else if (said.conflicts) {
     showConflicts(message, said, (merged) => {
       begin(said.latest, said.theirs, rows.extra);
@@ -309,12 +334,12 @@ async function save() {
 const kept = root.dataset.version ? (await ask(`${address}/rows.json?version=${root.dataset.version}`)).said : null;
 begin(kept?.version ?? null, kept?.rows ?? [], root.dataset.kind === "conversations" ? ["scenario"] : []);
 root.hidden = false;
-const add = new URLSearchParams(location.search).get("add");
+const asked = new URLSearchParams(location.search), add = asked.get("add");
 if (!readOnly) named("author").value = storage?.getItem("author") ?? "";
 if (add && !readOnly) {
-  const { status, said } = await ask(`/datasets-golden/${add}`);
+  const { status, said } = await ask(`/datasets-golden/${add}${asked.get("answer") ? "?answer=1" : ""}`);
   history.replaceState(null, "", location.pathname); // a reload offers the row as an unsaved edit
-  if (status === 200) say(`The item is in row ${addItem(said.row)}, with its answer as actual_output. Write what was expected, and save.`);
+  if (status === 200) say(addItem(said.row));
   else say(`${said.problem} ${said.fix}`);
 }
 show();

@@ -1,5 +1,7 @@
 // Forms beside the table of a data set: the turns of a conversation, a file to import, a draft, a conflict of two people.
 
+import { OF_CUSTOM, Rows, textOf, valueOf } from "./dataset_rows.js";
+
 export const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
 function text(value) {
   const box = Object.assign(made("pre", "", "text"), { tabIndex: 0, dir: "auto" });
@@ -59,16 +61,38 @@ export function editTurns(cell, turns, { typing, finish, cancel }) {
 
 export const counted = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 
-export function showImport(place, said, take) {
+function firstRows(rows) {
+  const box = Object.assign(made("div", "", "scroll"), { tabIndex: 0, role: "region", ariaLabel: "The first rows" }), table = box.appendChild(made("table", "", "rows"));
+  const columns = new Rows(rows).columns(), head = table.createTHead().insertRow();
+  for (const column of columns) head.append(Object.assign(made("th", column.replace(OF_CUSTOM, "")), { scope: "col" }));
+  for (const row of rows) {
+    const line = (table.tBodies[0] ?? table.createTBody()).insertRow();
+    for (const column of columns) Object.assign(line.insertCell(), { className: "wrap", dir: "auto" }).append(window.shown(textOf(valueOf(row, column)).slice(0, 600)));
+  }
+  return box;
+}
+
+// What a file would add: what each of its columns becomes, which a person can choose, and the first rows.
+export function showImport(place, said, { again, take }) {
   const { rows, columns, problems, unread, doubts } = said;
   const parts = [made("h2", "What the file holds"), made("p", `${counted(rows.length, "row")} can be used, ${unread.toLocaleString("en")} cannot.`)];
-  const list = made("ul");
-  for (const { name, becomes } of columns) list.append(made("li", `${name}: ${becomes}`));
-  parts.push(list);
-  if (unread) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
+  const choices = made("div", "", "columns"), words = { "": "a column of your own", "-": "left out", input: "input: what is asked", expected_output: "expected_output: a right answer" };
+  for (const { name, becomes, can } of columns) {
+    const label = choices.appendChild(made("label")), select = Object.assign(made("select"), { name });
+    const title = label.appendChild(made("span"));
+    title.append(window.shown(name || "(no name)"));
+    for (const field of can.includes(becomes) ? can : [becomes, ...can]) select.append(new Option(words[field] ?? field, field, false, field === becomes));
+    select.onchange = () => again(Object.fromEntries([...choices.querySelectorAll("select")].map((each) => [each.name, each.value])), name);
+    label.append(" becomes ", select);
+  }
+  parts.push(choices);
   for (const problem of [...problems, ...doubts]) parts.push(made("p", problem, "bad"));
-  if (rows.length) parts.push(text(rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1).slice(0, 2000)).join("\n")), button(`add ${counted(rows.length, "row")} to the table`, take));
-  parts.push(button("leave it", () => place.replaceChildren()));
+  if (unread && rows.length) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
+  if (rows.length) parts.push(firstRows(rows.slice(0, 3)));
+  const buttons = made("p", "", "inline");
+  if (rows.length) buttons.append(button(`add ${counted(rows.length, "row")} to the table`, take));
+  buttons.append(button("leave it", () => place.replaceChildren()));
+  parts.push(buttons);
   place.replaceChildren(...parts);
 }
 

@@ -119,12 +119,14 @@ export class Rows {
     return made[0]?.key;
   }
 
-  // Let the golden that asks what an item asked take over its answer; return its place, or -1 where there is none.
+  // Let the golden that asks what an item asked take over its answer, and what it lacks; return its place, or -1 where there is none.
   answer(item) {
     const place = this.list.findIndex(({ row }) => !row[MARK] && ["input", "scenario", "turns"].every((name) => same(row[name], item[name])));
     if (place < 0) return place;
-    const { key, row } = this.list[place], additional_metadata = { ...row.additional_metadata, ...item.additional_metadata };
-    this.changeTo(this.edited(new Set([key]), () => ({ ...item, ...row, actual_output: item.actual_output, additional_metadata })));
+    const { key, row } = this.list[place], answered = item.actual_output !== undefined;
+    const said = answered ? { actual_output: item.actual_output, additional_metadata: { ...row.additional_metadata, ...item.additional_metadata } } : {};
+    const { additional_metadata, ...fields } = item;
+    this.changeTo(this.edited(new Set([key]), () => ({ ...fields, ...row, ...said })));
     return place;
   }
 
