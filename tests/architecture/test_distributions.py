@@ -4,6 +4,8 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -47,6 +49,11 @@ def imported_packages(source: str) -> set[str]:
     return {name.partition(".")[0] for name in named} - sys.stdlib_module_names
 
 
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
 def packages_required(file: Path) -> set[str]:
     """The packages in the distributions that a project requires, extras included."""
     project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
@@ -56,7 +63,7 @@ def packages_required(file: Path) -> set[str]:
     ours = {name.replace("-plugin-", "-").replace("-framework", "").replace("-", "_") for name in names}
     named = {
         package
-        for package, distributions in packages_distributions().items()
+        for package, distributions in _distributions().items()
         if names & {_normalized(name) for name in distributions}
     }
     return ours | named | {COMES_WITH[name] for name in named & COMES_WITH.keys()}

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from children import Nesting
 from commands import calls, done, ended, record, runs, started, until
+from tiers import sample
 
 ANSWER = 40_000  # bytes of each answer: a few hundred fill the small disk
 
@@ -35,7 +36,9 @@ def grow(disk):
     subprocess.run(["mount", "-o", "remount,size=256m", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("more", [(), ("--no-caching",), ("--executor", "processes", "--workers", "2")])
+@pytest.mark.parametrize(
+    "more", sample([(), ("--no-caching",), ("--executor", "processes", "--workers", "2")], 1)
+)
 def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_path, more):
     data = small_disk / "data"
     code, _, err = done(tmp_path, *command(data, tmp_path, 400), *more, kind=Nesting)
@@ -58,7 +61,9 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_committed(small_disk, tmp_p
     )  # those under way when the disk was full are kept, and none is paid twice
 
 
-@pytest.mark.parametrize("more", [(), ("--no-caching",), ("--executor", "processes", "--workers", "1")])
+@pytest.mark.parametrize(
+    "more", sample([(), ("--no-caching",), ("--executor", "processes", "--workers", "1")], 1)
+)
 def test_calls_under_way_when_somebody_fills_the_disk_are_kept(small_disk, tmp_path, more):
     grow(small_disk)
     data = small_disk / "data"
@@ -94,7 +99,7 @@ def test_a_disk_that_is_full_from_the_start_is_said_before_any_call(small_disk, 
     assert calls(tmp_path) == []
 
 
-@pytest.mark.parametrize("kilobytes", [24, 600, 2000])
+@pytest.mark.parametrize("kilobytes", sample([24, 600, 2000], 1))
 def test_a_file_that_may_not_grow_stops_the_run(tmp_path, kilobytes):
     """As a quota does: writing fails with EFBIG."""
     resource = pytest.importorskip("resource", reason="limits of POSIX")

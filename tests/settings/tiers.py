@@ -12,11 +12,11 @@ from hypothesis import is_hypothesis_test
 
 T = TypeVar("T")
 
-SLOW_PATHS = {
+SLOW_FILES = {
     "tests/caches/test_remote.py": "starts the servers of shared caches",
     "tests/plugins/test_third_party.py": "builds and installs distributions",
 }
-"""Folders and files whose tests are in the second tier, each with the reason."""
+"""Files whose tests are in the second tier, each with the reason."""
 
 SLOW_FIXTURES = {
     "base_urls": "starts servers of models",
@@ -59,12 +59,11 @@ def sample(cases: Sequence[T], few: int) -> Sequence[T]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of the second tier, before pytest selects by markers."""
+    slow_files = {config.rootpath / name: reason for name, reason in SLOW_FILES.items()}
     for item in items:
-        places = (item.path, *item.path.parents)
-        reasons = [
-            *(reason for path, reason in SLOW_PATHS.items() if config.rootpath / path in places),
-            *(reason for name, reason in SLOW_FIXTURES.items() if name in getattr(item, "fixturenames", ())),
-        ]
+        reasons = [SLOW_FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in SLOW_FIXTURES]
+        if item.path in slow_files:
+            reasons.append(slow_files[item.path])
         if not _is_first and is_hypothesis_test(getattr(item, "obj", None)):
             reasons.append("tries all examples of a law")
         if not _is_first and getattr(getattr(item, "module", None), "sample", None) is sample:

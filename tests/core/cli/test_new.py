@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tiers import sample
 
 KINDS = ("test", "sut", "annotator", "metric")
 
@@ -31,7 +32,7 @@ def pytest_in(folder, site):
     )
 
 
-@pytest.mark.parametrize("kinds", [("test",), KINDS], ids="+".join)
+@pytest.mark.parametrize("kinds", sample([KINDS, ("test",)], 1), ids="+".join)
 def test_tests_of_new_package_pass_as_written(run, tmp_path, kinds):
     answer = run("new", "acme-rhymes", *(f"--kind={kind}" for kind in kinds))
     assert answer.code == 0, answer.out

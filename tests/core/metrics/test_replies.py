@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiers import sample
 
 from modelgauge import SUTCompletion
 from modelgauge.metrics.replies import (
@@ -386,7 +387,9 @@ def test_reply_that_is_cut_off_gives_none(name, score, reason, data):
     assert score_of(reply[:end]) is None
 
 
-@pytest.mark.parametrize("part", ["{'a': ", "{'a", "{/*", "{ //", "[", '["a", ', "{'a': {", "{score: {"])
+@pytest.mark.parametrize(
+    "part", sample(["{'a': ", "{'a", "{/*", "{ //", "[", '["a", ', "{'a': {", "{score: {"], 2)
+)
 def test_hostile_reply_gives_none_in_linear_time(part):
     assert score_of(part * (100_000 // len(part))) is None
 

@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiers import sample
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.text.choice_extraction import extract_choice
@@ -197,25 +198,28 @@ def test_the_number_of_choices_is_checked() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [
-        "answer is ",
-        "answer to ",
-        "wrong answer is ",
-        "not the right ",
-        "least ",
-        "answer:'",
-        "(",
-        " ",
-        "\n",
-        "so A ",
-        "A. ",
-        "_",
-        "a_",
-        "\\text{",
-        "'",
-        "(A)\n",
-        "#",
-    ],
+    sample(
+        [
+            "answer is ",
+            "answer to ",
+            "wrong answer is ",
+            "not the right ",
+            "least ",
+            "answer:'",
+            "(",
+            " ",
+            "\n",
+            "so A ",
+            "A. ",
+            "_",
+            "a_",
+            "\\text{",
+            "'",
+            "(A)\n",
+            "#",
+        ],
+        3,
+    ),
 )
 def test_time_is_linear_in_the_length(piece: str) -> None:
     """Quadratic work on 200,000 characters would take minutes; the bound only has to tell these apart."""

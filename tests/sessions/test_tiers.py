@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from children import environment
-from tiers import SLOW_FIXTURES, SLOW_PATHS
+from tiers import SLOW_FILES, SLOW_FIXTURES
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +73,7 @@ def project(tmp_path_factory):
 def session(folder, *arguments):
     """Run a session of pytest: how many tests ran, by name, and what it printed."""
     command = [sys.executable, "-m", "pytest", "-v", "-s", "-p", "no:modelgauge", "-p", "no:cacheprovider"]
-    env = environment("PYTEST", PYTHONPATH=str(Path(__file__).parent))
+    env = environment("PYTEST", PYTHONPATH=str(ROOT / "tests" / "settings"))
     done = subprocess.run(
         [*command, *arguments], cwd=folder, env=env, check=True, capture_output=True, text=True
     )
@@ -105,7 +105,7 @@ def test_selected_workers_run_the_tier_of_the_session(project):
 
 
 def test_all_that_is_called_slow_exists():
-    assert [path for path in SLOW_PATHS if not (ROOT / path).exists()] == []
+    assert [path for path in SLOW_FILES if not (ROOT / path).exists()] == []
     sources = [
         file.read_text(encoding="utf-8")
         for folder in ("tests", "plugins", "demo_plugins")
