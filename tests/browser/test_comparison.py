@@ -310,3 +310,38 @@ def test_score_has_the_colour_of_its_own_threshold(visit, tmp_path):
     rows = [[cell.strip() for cell in row.split("\t")] for row in metrics.all_inner_texts()]
     assert [row[:3] for row in rows] == [["f1", "0.1", "failed"], ["contains", "1", "passed"]]
     assert metrics.first.get_attribute("class") == "missed"
+
+
+class _TwoShares(FakeTest):
+    measurement_directions: ClassVar = {"accuracy": "higher", "brevity": "higher"}
+
+
+def test_tables_of_several_tests_are_not_clipped_and_keep_their_heads(report, visit):
+    def measure(item):
+        right = item.text.split()[-1] == item.context["target"]
+        return {"accuracy": right, "brevity": len(item.text) < 30}
+
+    tests = [
+        _TwoShares(name, list(_test(number=12).items), measure) for name in ("counting_things", "adding")
+    ]
+    address = report(*((test, sut) for sut in (OLD, NEW) for test in tests))
+    page = visit(address)
+    for table in page.locator(".overview .scroll:visible").all():
+        assert table.evaluate("each => each.scrollWidth <= each.clientWidth"), table.inner_text()
+    assert "worst to best" in page.locator(".forest").first.inner_text()
+    narrow = visit(address, width=400)
+    for table in narrow.locator(".overview .scroll:visible").all():
+        assert table.evaluate("each => each.scrollWidth <= each.clientWidth"), table.inner_text()
+    head = "each => getComputedStyle(each, '::before').content"
+    row = narrow.locator(".forest tbody tr").first
+    assert row.locator("th.name").evaluate(head).startswith('"Test')
+    assert row.locator("td.name").evaluate(head).startswith('"Measurement')
+    assert narrow.locator(".matrix td:not(.name)").first.evaluate(head).startswith('"old')
+
+
+def test_one_sentence_stands_before_the_first_picture(page):
+    above = page.evaluate(
+        "[...document.querySelectorAll('.overview > *')].map(each => each.className)"
+        ".join(' ').split('scroll')[0].trim().split(/\\s+/)"
+    )
+    assert above == ["verdict"]

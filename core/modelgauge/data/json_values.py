@@ -318,3 +318,29 @@ def _not_json(value: Any, why: str) -> InvalidDataError:
         f"{capitalized(a_thing(value))} has no exact JSON: {why}.",
         fix="Return str, finite numbers, lists, dicts with str keys, or a pydantic model of these.",
     )
+
+
+_TAGS = {
+    **dict.fromkeys(("$tuple", "$object", "$opaque", "$model", "$dataclass"), ""),
+    "$enum": "value",
+    "$subclass": "value",
+    "$set": "of",
+    "$text": "text",
+}
+"""Where an object that JSON does not know has its value, by its tag; where that is empty, the tag has it."""
+
+
+def without_tags(value: Any) -> Any:
+    """Return a JSON value for people: in place of tagged objects their values, or the names of their classes.
+
+    Args:
+        value: an argument in an initialization.
+    """
+    if isinstance(value, list):
+        return [without_tags(part) for part in value]
+    if isinstance(value, dict):
+        for tag, field in _TAGS.items():
+            if tag in value:
+                return without_tags(value.get(field or tag))
+        return {name: without_tags(part) for name, part in value.items()}
+    return value

@@ -7,6 +7,7 @@ from typing import Any
 from modelgauge.data.annotations import Interaction, TestItemAnnotations
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
+from modelgauge.data.json_values import without_tags
 from modelgauge.data.results import Threshold
 from modelgauge.data.thresholds import PASSED
 from modelgauge.errors import InvalidDataError
@@ -204,16 +205,5 @@ def _distinct_name(metric: Metric, group: Sequence[Metric]) -> str:
 
 def _argument(value: Any) -> str:
     """Format an argument for people, without the tags of initializations."""
-    text = repr(_without_tag(value))
+    text = repr(without_tags(value))
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[: _LONGEST_ARGUMENT - 1]}…"
-
-
-def _without_tag(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_tag(part) for part in value]
-    if isinstance(value, dict):
-        for tag in ("$tuple", "$enum", "$object", "$opaque", "$model"):
-            if tag in value:
-                return _without_tag(value["value"] if tag == "$enum" else value[tag])
-        return {name: _without_tag(part) for name, part in value.items()}
-    return value

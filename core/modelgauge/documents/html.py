@@ -201,9 +201,9 @@ class _HtmlTable:
     """
 
     def __init__(self, table: TableBlock, page: _Html) -> None:
-        self._table, self._page = table, page
-        named = (place for place, column in enumerate(table.columns) if column.kind == "name")
-        self._naming = next(named, 0)
+        self._table, self._page, self._kinds = table, page, table.kind.split()
+        named = [place for place, column in enumerate(table.columns) if column.kind == "name"]
+        self._naming, self._names = next(iter(named), 0), len(named)
 
     def html(self) -> Markup:
         table = self._table
@@ -262,13 +262,17 @@ class _HtmlTable:
         inline = Text(cell.text.strip(), cell.address) if isinstance(cell, Text) else cell
         text = self._page.inline(inline.strip() if isinstance(inline, str) else inline, column.kind == "name")
         look = Markup(' class="{}"').format(" ".join(filter(None, looks))) if any(looks) else ""
+        is_named = column.kind == "name" and self._names > 1 and "forest" in self._kinds
+        head = self._stacked_head(column) if column.kind == "number" or is_named else ""
         if place == self._naming and words:
-            return Markup('<th scope="row"{}>{}</th>').format(look, text)
-        # On narrow screens the cells of such tables stand below each other, each with its head.
-        is_stacked = column.kind == "number" and not {"forest", "cards"}.isdisjoint(self._table.kind.split())
-        head = Markup(' data-head="{}"').format(self._page.shown(column.head)) if is_stacked else ""
+            return Markup('<th scope="row"{}{}>{}</th>').format(look, head, text)
         direction = Markup(' dir="auto"') if column.kind == "quote" else ""
         return Markup("<td{}{}{}>{}</td>").format(look, direction, head, text)
+
+    def _stacked_head(self, column: TableColumn) -> Markup | str:
+        """Return the head that a cell has on narrow screens, where the cells of some tables stand below each other."""
+        is_stacked = not {"forest", "cards", "matrix"}.isdisjoint(self._kinds)
+        return Markup(' data-head="{}"').format(self._page.shown(column.head)) if is_stacked else ""
 
     def _drawn(self, column: TableColumn, cell: Interval) -> Markup:
         axis = cell.axis or column.axis
@@ -280,8 +284,8 @@ class _HtmlTable:
             )
         if not cell.beside:
             return Markup('<td class="chart">{}</td>').format(bar)
-        beside = Markup('<td><span class="cell"><span>{}</span>{}</span></td>')
-        return beside.format(self._page.inline(cell.beside), bar)
+        beside = Markup('<td{}><span class="cell"><span>{}</span>{}</span></td>')
+        return beside.format(self._stacked_head(column), self._page.inline(cell.beside), bar)
 
     def _ruler(self) -> Markup:
         """Return the axis as the last row; nothing without a drawn column."""

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from modelgauge.data.json_values import without_tags
+
 _EXPECTED = frozenset(
     {
         *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
@@ -26,6 +28,11 @@ def expected_in(context: Any) -> dict[str, Any]:
 def expected_text(contexts: Iterable[Any]) -> str:
     """Return the right answers in the contexts of an item and its prompts, on one line; empty if there are none."""
     return " · ".join(as_text(value) for context in contexts for value in expected_in(context).values())
+
+
+def setting_text(value: Any) -> str:
+    """Return a setting or an argument as people read it, without the tags that objects have in JSON."""
+    return as_text(without_tags(value))
 
 
 def as_text(value: Any) -> str:

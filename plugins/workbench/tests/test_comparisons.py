@@ -57,6 +57,7 @@ def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, c
     page.keyboard.press("c")
     expected = compare(first, second, data_dir=folder)
     page.wait_for_selector("html[data-ready]")
+    page.get_by_text("In words").click()
     shown = page.locator("main").inner_text()
     for answer in answers(expected):
         assert answer in shown
@@ -78,7 +79,8 @@ def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, c
     page.wait_for_url("**baseline=*")
     page.wait_for_selector("html[data-ready]")
     assert page.locator(".verdict").first.inner_text() == "8 passed before and fail now; none the other way."
-    assert "is worse than" in page.locator(".verdict + p").first.inner_text()
+    page.get_by_text("In words").click()
+    assert "is worse than" in page.locator(".more[open] p").first.inner_text()
 
 
 def test_pinned_baseline_is_what_pages_compare_with(visit, serve, tmp_path, check_looks):

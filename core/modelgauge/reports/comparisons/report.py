@@ -128,13 +128,18 @@ def distinct_names(
 # --- facts beside the tables ------------------------------------------------------------------------
 
 
-def facts(comparison: Comparison) -> Iterator[Fact]:
-    """Return what else a reader should know."""
+def facts(comparison: Comparison, *, most_lines: int | None = _MOST_LINES) -> Iterator[Fact]:
+    """Return what else a reader should know.
+
+    Args:
+        comparison: what was found.
+        most_lines: the most lines about how items were paired; None for all.
+    """
     rows = comparison.comparisons
     for system in (comparison.baseline, *comparison.candidates):
         if len(system.label) < len(system.sut_uid) and system.sut_uid != GIVEN:
             yield Fact("system", f"{system.label}: {system.sut_uid}")
-    yield from _pairing(rows)
+    yield from _pairing(rows, most_lines)
     if len(rows) == 1:
         yield from _precision(rows[0], Family.of(comparison))
     for row in rows:
@@ -152,13 +157,13 @@ def facts(comparison: Comparison) -> Iterator[Fact]:
         yield Fact("note", note)
 
 
-def _pairing(rows: Sequence[MeasurementComparison]) -> Iterator[Fact]:
+def _pairing(rows: Sequence[MeasurementComparison], most: int | None) -> Iterator[Fact]:
     """Say how many items were paired, and by which key; of several tests those first that lack most."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: row.n_paired - items_in(row)):
         found.setdefault(_paired(row, by_side=len(rows) <= _DETAILED), []).append(_of(row, rows))
     for place, (text, names) in enumerate(found.items()):
-        if place == _MOST_LINES:
+        if place == most:
             yield Fact("paired", f"{counted(len(found) - place, 'more kind')} of this; --json has all")
             return
         of = "" if len(found) == 1 else f"{names[0] if len(names) == 1 else f'{len(names):,} comparisons'}: "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from modelgauge.comparison.difference import Verdict
-from modelgauge.reports.item_texts import as_text
+from modelgauge.reports.item_texts import setting_text
 from modelgauge.wording.phrases import one_line
 
 VERDICTS: dict[Verdict, str] = {verdict: verdict.replace("_", " ") for verdict in get_args(Verdict)}
@@ -39,4 +39,4 @@ def listed(names: Sequence[str], word: str = "and") -> str:
 
 def short_json(value: Any) -> str:
     """Return a JSON value on one short line; texts unchanged."""
-    return "none" if value is None else one_line(as_text(value), _MOST_OF_A_VALUE)
+    return "none" if value is None else one_line(setting_text(value), _MOST_OF_A_VALUE)

@@ -40,7 +40,6 @@ from modelgauge.wording.phrases import counted
 
 _NARROW = 110  # pixels of a chart in a cell of the matrix
 _MOST_TESTS = 3  # that are named of the runs that are not compared
-_MOST_ANSWERS = 8  # that are shown at once
 _SIGNS = {"higher": 1, "lower": -1, None: 0}
 
 
@@ -60,7 +59,7 @@ def comparison_page(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iter
         comparison: with its items.
         runs: all of the page, in their order.
     """
-    known, rows = [*facts(comparison)], comparison.comparisons
+    known, rows = [*facts(comparison, most_lines=None)], comparison.comparisons
     items = "#compare={}&show={}" if any(compared_items(comparison, runs)) else ""
     yield Heading(question(comparison), beside=f"Baseline: {comparison.baseline.label}")
     if others := runs_beside(comparison, runs):
@@ -68,15 +67,15 @@ def comparison_page(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iter
         yield Sentences([("Also on this page, but not compared: ", more, f" of {_listed_tests(others)}.")])
     first, *more_answers = answers(comparison)
     yield Conclusion(first)
-    if more_answers:
-        yield Sentences(more_answers[: _MOST_ANSWERS - 1])
-    if hidden := more_answers[_MOST_ANSWERS - 1 :]:
-        yield Section("", f"{len(hidden)} more answers", [Sentences(hidden)])
     if len(rows) == 1:
         yield Sentences([_counts(rows[0], comparison.alpha, items)])
     yield from _matrix(comparison, runs)
     for place, table in enumerate(difference_tables(comparison, labelled=False, items=items), 1):
         yield replace(table, label=f"Differences {place}")
+    if len(more_answers) > 1:
+        yield Section("In words", counted(len(more_answers), "more answer"), [Sentences(more_answers)])
+    else:
+        yield Sentences(more_answers)
     differs = [
         Fact("" if place else "also differs", text) for place, text in enumerate(_of_kind(known, "differs"))
     ]

@@ -17,9 +17,8 @@ from modelgauge.reports.comparisons.report import question
 from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.comparison_view import compared_items, comparison_page, runs_beside
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_view import first_screen, overview_table, run_details, title_of
+from modelgauge.reports.pages.run_view import first_screen, overview_table, run_details, sut_titles, title_of
 from modelgauge.runs.recorded_run import RecordedRun
-from modelgauge.wording.labels import title_labels
 from modelgauge.wording.phrases import counted
 
 ITEM_SCRIPTS = (
@@ -152,7 +151,7 @@ def main_part(
     Raises:
         RecordError: an item cannot be read.
     """
-    pages, suts = [], title_labels([run.record.sut_name for run in runs])
+    pages, suts = [], sut_titles(runs)
     for number, run in enumerate(runs):
         table = ItemTable(redact=redact, without_texts=without_texts)
         for place, part in enumerate(table.parts(run)):

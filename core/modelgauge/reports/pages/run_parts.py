@@ -11,6 +11,7 @@ from functools import partial
 from urllib.parse import urlencode
 
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
 from modelgauge.data.thresholds import PASSED
 from modelgauge.documents.document import (
     Bin,
@@ -28,7 +29,7 @@ from modelgauge.documents.document import (
     TableColumn,
     Text,
 )
-from modelgauge.reports.item_texts import as_text
+from modelgauge.reports.item_texts import setting_text
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.item_rows import SECONDS
@@ -234,7 +235,9 @@ def _limits(record: TestRecord) -> Section | None:
         limits = [change.limit for change in changes]
         cuts = sum(change.why in ("rate limited", "timed out") for change in changes)
         cut = f", cut {counted(cuts, 'time')}" if cuts else ""
-        words.append(f"{uid} {min(limits):,} to {max(limits):,} calls at once{cut}")
+        least, most = min(limits), max(limits)
+        between = f"{least:,} to {most:,}" if least < most else f"{most:,}"
+        words.append(f"{uid} {between} calls at once{cut}")
         drawn = [(change.seconds, change.limit) for change in changes]
         charts.append((uid, StepChart(drawn, record.seconds or 0.0, "calls at once")))
     rows = [(uid, change) for uid, changes in changed.items() for change in changes[:_MOST_CHANGES]]
@@ -265,7 +268,7 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Section:
     set_to = {} if without_texts else record.hyperparameters  # a prompt's template may be among them
     facts = {
         "test": record.test_uid,
-        "SUT": record.sut_uid,
+        "SUT": None if record.sut_uid == GIVEN else record.sut_uid,
         **set_to,
         **record.sut_options,
         **options,
@@ -273,7 +276,7 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Section:
         **plugins,
     }
     facts |= {name: manifest[name] for name in ("python", "platform", "git_commit") if name in manifest}
-    known = {name: as_text(value) for name, value in facts.items() if value is not None}
+    known = {name: setting_text(value) for name, value in facts.items() if value is not None}
     texts = [("Command", shlex.join(command))] if command else []
     texts.append(("In a terminal", run.command("show")))
     blocks: list[Block] = [Quotes(texts)]
@@ -283,7 +286,7 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Section:
         cut = f"\n… {more} in run.json" if len(text) > _LONGEST else ""
         whole = Quotes([("", f"{text[:_LONGEST]}{cut}")])
         blocks.append(Section("", "The whole manifest, run.json", [whole]))
-    summary = ", ".join(f"{name} {as_text(value)}" for name, value in [*set_to.items()][:4])
+    summary = ", ".join(f"{name} {setting_text(value)}" for name, value in [*set_to.items()][:4])
     return _part(
         "How it was run",
         summary or f"test {record.test_uid}: settings, versions and commands",

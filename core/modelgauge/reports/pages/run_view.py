@@ -125,6 +125,16 @@ def _verdicts(run: RecordedRun, table: ItemTable) -> ItemVerdicts | None:
     return verdicts_on(table) if is_whole and run.record.thresholds else None
 
 
+def sut_titles(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return the names of the SUTs of runs for people; of given answers, the ids of the runs.
+
+    Args:
+        runs: of a page.
+    """
+    names = [run.record.run_id if run.record.sut_uid == GIVEN else run.record.sut_name for run in runs]
+    return title_labels(names)
+
+
 def title_of(record: TestRecord, sut: str = "") -> str:
     """Return the title of a run: its test, and its SUT unless its answers were given.
 
@@ -229,6 +239,10 @@ def overview_table(runs: Sequence[RecordedRun], suts: Sequence[str]) -> TableBlo
 def _verdict_of_row(run: RecordedRun) -> Conclusion:
     """Return the verdict of a run, and how many more results the page of the run shows."""
     verdict, record = _verdict(run), run.record
+    if (missed := why_not_passed(record)) is not None and verdict.kind == "missed":
+        verdict = replace(
+            verdict, text=f"{missed[0].upper()}{missed[1:]}. {verdict.text.partition('. ')[0]}."
+        )
     others = [
         name
         for name in shown_results(record)

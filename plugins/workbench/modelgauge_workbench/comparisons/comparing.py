@@ -18,10 +18,11 @@ from modelgauge.comparison.pairing.comparability import test_name
 from modelgauge.comparison.pairing.paired_runs import paired_systems
 from modelgauge.comparison.pairing.systems import MeasuredSystem
 from modelgauge.comparison.result import Comparison
+from modelgauge.data.results import GIVEN
 from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import ModelGaugeError
-from modelgauge.reports.item_texts import as_text
+from modelgauge.reports.item_texts import setting_text
 from modelgauge.reports.pages.assets import environment
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_blocks
 from modelgauge.reports.pages.run_page import main_part
@@ -167,11 +168,15 @@ def _settings(runs: Sequence[RecordedRun]) -> TableBlock | None:
         arguments: dict[str, Any] = dict(record.sut_initialization.get("arguments", {}))
         asked = {name: value for name, value in record.sut_options.items() if value is not None}
         said.append({**arguments, **asked, **record.hyperparameters})
-    texts = [{name: as_text(value) for name, value in fields.items() if value is not None} for fields in said]
+    texts = [
+        {name: setting_text(value) for name, value in fields.items() if value is not None} for fields in said
+    ]
     names = differing_settings(texts)
     columns = [
         TableColumn(
-            f"{run.record.sut_name} {run.record.run_id}",
+            run.record.run_id
+            if run.record.sut_uid == GIVEN
+            else f"{run.record.sut_name} {run.record.run_id}",
             [Text(fields.get(name, ""), look="wrap") for name in names],
         )
         for run, fields in zip(runs, texts, strict=True)

@@ -18,7 +18,7 @@ from modelgauge.engine.run_files.lines import JournalLine, JournalLines
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import ModelGaugeError, RecordError
 from modelgauge.reports.failures import failure_key
-from modelgauge.reports.item_texts import as_text
+from modelgauge.reports.item_texts import setting_text
 from modelgauge.reports.pages.item_rows import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.notes import NOTES, Notes
@@ -123,7 +123,7 @@ def _settings(record: TestRecord | None, about: dict[str, Any]) -> dict[str, str
     said = (options if isinstance(options, dict) else {}).get("hyperparameters")
     logged = said if record is None else record.hyperparameters
     known = logged.items() if isinstance(logged, dict) else ()
-    texts = {name: as_text(value) for name, value in known if value is not None}
+    texts = {name: setting_text(value) for name, value in known if value is not None}
     return {name: text if len(text) <= _LONGEST_SETTING else _shortened(text) for name, text in texts.items()}
 
 

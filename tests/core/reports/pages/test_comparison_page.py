@@ -13,6 +13,7 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.documents.document import TableBlock, Text, words_of
 from modelgauge.reports import write_comparison
 from modelgauge.reports.comparisons.tables import ranks
+from modelgauge.reports.item_texts import setting_text
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_page
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -141,3 +142,14 @@ def test_secrets_are_taken_out_of_names():
     page = _page(comparison(row()), redact=lambda text: text.replace("gsm8k", "***"))
     assert "Is B better than A on ***?" in page
     assert "gsm8k" not in page.partition("<script")[0]
+
+
+def test_page_shows_no_internals_and_no_options_of_commands():
+    rows = [row(test=f"test {place}", n_failed=place) for place in range(5)]
+    page = _page(comparison(*rows)).partition("<script")[0]
+    assert "test 4" in page
+    assert "--json" not in page
+    assert "more kind" not in page
+    assert setting_text({"model": {"$opaque": "shop.Model"}, "sizes": {"$tuple": [1, 2]}}) == (
+        '{"model": "shop.Model", "sizes": [1, 2]}'
+    )

@@ -94,7 +94,7 @@ async function comparedItems(number, data) {
       { ...(first.rows.hasTexts ? column("question", first, "question") : column("item", first, "id")), wide: true },
       ...[first, second].filter((side) => side.rows.hasTexts).map((side) => ({ title: side.label, wide: true, spare: true, text: (place) => endOf(side.rows.answer[at(side, place)]) })),
       ...first.rows.expected.some(Boolean) ? [{ ...column("expected", first, "expected"), spare: true }] : [],
-      { title: data.measurement, number: true, text: change },
+      { title: data.measurement, number: true, change: true, text: change },
       { title: "outcome", text: (place) => outcomes[place] },
     ],
     filters: [outcomeFilter("show", "Show", outcomes), ...facetFilters(first.rows.facets, (place) => at(first, place))],

@@ -3,6 +3,7 @@
 //   ids            the name of each item, by its place
 //   columns        { title, text(place) } of each column, behind the numbers of the items; number: aligned on the right,
 //                  wide: takes the room that there is, spare: left out on narrow screens, look(place): classes of a cell
+//                  change: two numbers with an arrow between them
 //                  isOptional: people choose whether it isShown, reason: holds a short sentence
 //   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value;
 //                  folded: behind "more filters"
@@ -15,7 +16,7 @@
 
 const ROW = 34; // pixels
 
-const classesOf = (column) => ["number", "wide", "spare", "reason"].filter((name) => column[name]).join(" ");
+const classesOf = (column) => ["number", "wide", "spare", "reason", "change"].filter((name) => column[name]).join(" ");
 
 class Items {
   constructor(root, model) {

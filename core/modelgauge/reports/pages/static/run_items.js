@@ -14,11 +14,14 @@ function stateFilter(states) {
   };
 }
 
+const LONGEST_CHOICE = 30; // characters
+
 // The filters by labels that few items share; `at` gives the place of an item among those that were labelled.
 function facetFilters(facets, at = (place) => place) {
   return Object.entries(facets).map(([name, facet]) => ({
     name: `is-${name}`,
     title: name,
+    folded: facet.values.some((value) => value.length > LONGEST_CHOICE), // whole answers are no choice at a glance
     options: [["", "all"], ...facet.values.map((value) => [value, value])],
     keeps(value) {
       const wanted = facet.values.indexOf(value);
