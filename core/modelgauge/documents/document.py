@@ -6,7 +6,7 @@ lay them out. Texts are plain: each renderer takes secrets out of them and escap
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from modelgauge.documents.axis import Axis
 
@@ -32,7 +32,23 @@ class Text:
     look: str = ""
 
 
-Inline = str | Text | tuple[str | Text, ...]
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """A box by which a reader of a page chooses a row for the form around its table; nothing elsewhere.
+
+    Args:
+        name: of the form's field.
+        value: that is sent if the row is chosen.
+        label: for screen readers.
+    """
+
+    name: str
+    value: str
+    label: str
+    text: ClassVar[str] = ""
+
+
+Inline = str | Text | tuple[str | Text | RowChoice, ...]
 """A text, or several that follow each other."""
 
 
@@ -375,15 +391,5 @@ class Section:
     blocks: Sequence["Block"]
 
 
-Block = (
-    Heading
-    | Conclusion
-    | Sentences
-    | FactList
-    | Troubles
-    | Quotes
-    | TableBlock
-    | RoomyTable
-    | Charts
-    | Section
-)
+_Texts = Heading | Conclusion | Sentences | FactList | Troubles | Quotes
+Block = _Texts | TableBlock | RoomyTable | Charts | Section

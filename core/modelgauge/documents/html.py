@@ -24,6 +24,7 @@ from modelgauge.documents.document import (
     Quotes,
     Reliability,
     RoomyTable,
+    RowChoice,
     Section,
     Sentences,
     StepChart,
@@ -107,7 +108,10 @@ class _Html:
             self._part(Text(part) if isinstance(part, str) else part, breaks_names) for part in parts
         )
 
-    def _part(self, part: Text, breaks_names: bool) -> Markup:
+    def _part(self, part: Text | RowChoice, breaks_names: bool) -> Markup:
+        if isinstance(part, RowChoice):
+            box = Markup('<input type="checkbox" name="{}" value="{}" aria-label="{}"> ')
+            return box.format(part.name, part.value, self.plain(part.label))
         words = self.shown(part.text)
         if breaks_names:
             words = breakable(words)

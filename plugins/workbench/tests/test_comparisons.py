@@ -1,11 +1,13 @@
 """Runs beside each other and over time, as a person looks at them."""
 
 import json
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from modelgauge import FunctionSUT, PromptWithContext, TestItem, compare, load_record, run_test
+from modelgauge.data.estimates import Estimate
 from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PYTEST, Counts
@@ -15,6 +17,7 @@ from modelgauge.engine.run_files.journal import make_line
 from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.metrics import ExactMatchMetric
 from modelgauge.reports.comparisons.report import answers
+from modelgauge_workbench.comparisons.trend_charts import Point, line_blocks, shared_axes
 
 HOSTILE = "<script>alert(1)<b>"
 LONG = "The answer that everybody gives to this question is, after some thought, "
@@ -189,7 +192,11 @@ def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, r
     assert rows.count() == 4  # and the axis
     assert "data set" in rows.nth(0).inner_text()
     assert "data set" not in rows.nth(1).inner_text()
-    assert page.locator("svg.plot line.mark").count() == 1
+    assert "◆1 data set: " in rows.nth(0).inner_text()
+    assert "prompt: 9 → 1" in rows.nth(1).inner_text()
+    (mark,) = page.locator("svg.plot line.mark").all()
+    intervals = {bar.get_attribute("x1") for bar in page.locator("svg.plot line.bar").all()}
+    assert mark.get_attribute("x1") not in intervals  # it is between two runs
     check_looks(page)
     page.get_by_label("Result").select_option("passed")
     page.get_by_role("button", name="Show").click()
@@ -210,6 +217,18 @@ def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, r
     page.goto(f"{workbench.address}/runs/{last}")
     page.keyboard.press("t")
     page.wait_for_url("**/trends?test=questions")
+
+
+def test_axis_says_where_it_starts_unless_that_is_0():
+    def drawn(low):
+        values = (Estimate(value, 10, interval=(value, value + 0.05)) for value in (low, low + 0.1))
+        points = [
+            Point(str(day), datetime(2026, 1, day, tzinfo=UTC), value) for day, value in enumerate(values, 1)
+        ]
+        return "".join(line_blocks("app", points, shared_axes("accuracy", points)))
+
+    assert "accuracy; the axis starts at 0.8" in drawn(0.8)
+    assert "starts at" not in drawn(0.0)
 
 
 def test_what_is_not_there_is_said(workbench, runs):
@@ -277,6 +296,21 @@ def sessions(serve, tmp_path_factory):
     served = serve(folder)
     served.until_runs(7)
     return served, ids
+
+
+def test_trend_of_test_file_is_of_its_cases_alone(visit, sessions):
+    workbench, ids = sessions
+    page = visit(workbench, "/trends")
+    page.locator("select[name=of]").select_option(label="test_other.py")
+    page.wait_for_url("**of=file%3Atest_other.py*")
+    boxes = [box.get_attribute("value") for box in page.locator("tbody [type=checkbox]").all()]
+    assert sorted(boxes) == [ids[1], ids[5]]
+    assert [row.inner_text().split()[-1] for row in page.locator("tbody tr:has(input)").all()] == [
+        "1",
+        "1",
+    ]  # n
+    page.goto(f"{workbench.address}/runs?file=test_other.py")
+    assert page.locator("#count").inner_text() == "3 found"
 
 
 @pytest.mark.parametrize(("run", "before"), [(6, 3), (3, 0), (5, 1), (2, 1), (1, 0), (4, None), (0, None)])

@@ -1,188 +1,179 @@
-"""A result of a test over time: the value of each run with its error bar, and where data, judge or test changed."""
+"""Results over time: of a data set, a test file or a test, one line for each SUT. `trend_charts.py` draws them."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import NamedTuple
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modelgauge.comparison.pairing.comparability import differences
-from modelgauge.data.estimates import Estimate, uncertainty
+from modelgauge.comparison.result import Differing
+from modelgauge.data.annotations import MeasuredTestItem
+from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.documents.axis import Axis
-from modelgauge.documents.charts import axis_ruler, interval_bar, line
-from modelgauge.documents.plots import Plot
+from modelgauge.data.results import range_of
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
-from modelgauge.wording.figures import between, figure
-from modelgauge.wording.phrases import counted
+from modelgauge.reports.comparisons.words import short_json
+from modelgauge.runs.recorded_run import recorded_run
+from modelgauge.stats import MeasuredItems, mean_of_each
+from modelgauge.wording.phrases import beginning
 from modelgauge_workbench.comparisons.baselines import shown_baseline
-from modelgauge_workbench.index.queries import options
+from modelgauge_workbench.comparisons.trend_charts import Point, line_blocks, shared_axes
+from modelgauge_workbench.index.queries import finished_runs, options, seconds_of, test_files
 from modelgauge_workbench.index.scan import folder_of
 from modelgauge_workbench.rendering import page
-from modelgauge_workbench.workbench import workbench_of
+from modelgauge_workbench.workbench import Workbench, workbench_of
 
-_MOST_RUNS = 300  # of a test, the latest ones
-_CHANGES = ("test", "data", "judge", "reduction", "thresholds", "options", "sample")
+_KINDS = {"dataset": "Data sets", "file": "Test files", "test": "Tests"}
+"""What can be looked at over time: the fields of addresses, and what the page calls them."""
+_MOST_RUNS = 300  # the latest ones
+_INCOMPARABLE = ("test", "data", "judge", "reduction", "thresholds", "options", "sample")
 """Kinds of differences between runs that make a step of a result look like one of the SUT."""
-_LONGEST = 16  # characters of a value that changed: enough of a digest
-_UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+_LONGEST, _DIGEST = 32, 8  # characters of a value that changed, and of a digest
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A run on a line of a trend.
+class _Outcome(NamedTuple):
+    """The outcome of a run, or of its cases of a test file."""
 
-    Args:
-        key: of the run.
-        when: it began.
-        estimate: the result.
-        changes: what differs from the run of this SUT before, so that the values do not compare.
-    """
-
-    key: str
-    when: datetime
-    estimate: Estimate
-    changes: tuple[str, ...]
+    results: Mapping[str, Estimate]
+    failed: int
+    cost: float | None
 
 
 def show_trends(request: Request) -> Response:
-    """The results of the test that the address names, one line for each SUT."""
+    """Answer with the results of what the address names, one line for each SUT."""
     workbench, asked = workbench_of(request), request.query_params
-    query = "SELECT * FROM runs WHERE test = ? AND state = 'finished' ORDER BY began DESC, name DESC LIMIT ?"
     with workbench.index.reading() as db:
-        tests = options(db)["test"]
-        test = asked.get("test") or (tests[0] if tests else "")
-        rows = db.execute(query, (test, _MOST_RUNS)).fetchall()[::-1]
-    records = [_record(folder_of(workbench.index, row).path, row["stamp"]) for row in rows]
-    recorded = [(row, record) for row, record in zip(rows, records, strict=True) if record is not None]
-    names = [*dict.fromkeys(name for _, record in recorded for name in _estimates(record))]
-    result = asked.get("result") if asked.get("result") in names else names[0] if names else ""
+        choices = {kind: options(db)[kind] for kind in _KINDS}
+    kind, name = _subject(asked, choices)
+    runs = _runs(workbench, kind, name)
+    names = [*dict.fromkeys(result for _, _, outcome in runs for result in outcome.results)]
+    result = asked["result"] if asked.get("result") in names else names[0] if names else ""
     lines = {
-        sut: [*_points([entry for entry in recorded if entry[0]["sut"] == sut], result or "")]
-        for sut in dict.fromkeys(row["sut"] for row, _ in recorded)
+        sut: [
+            *_points(
+                workbench, [run for run in runs if run[0]["sut"] == sut], result, name * (kind == "file")
+            )
+        ]
+        for sut in dict.fromkeys(row["sut"] for row, _, _ in runs)
     }
+    lines = {sut: points for sut, points in lines.items() if points}
+    axes = shared_axes(result, [point for points in lines.values() for point in points]) if lines else None
     return page(
         request,
         "comparisons/trends.html.j2",
-        title=f"{test} over time" if test else "Over time",
-        test=test,
-        tests=tests,
+        title=f"{name} over time" if name else "Over time",
+        kinds=_KINDS,
+        choices=choices,
+        kind=kind,
+        name=name,
         result=result,
         results=names,
-        baseline=shown_baseline(workbench, "test", test),
-        lines=_views({sut: points for sut, points in lines.items() if points}),
+        baseline=None if kind == "file" else shown_baseline(workbench, kind, name),
+        lines={sut: [*line_blocks(sut, points, axes)] for sut, points in lines.items()} if axes else {},
     )
+
+
+def _subject(asked: Mapping[str, str], choices: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Return the kind and the name of what an address asks for: `of=dataset:NAME`, or `dataset=NAME`."""
+    kind, _, name = asked.get("of", "").partition(":")
+    if kind in _KINDS and name:
+        return kind, name
+    known = [(kind, asked[kind]) for kind in _KINDS if asked.get(kind)]
+    return next(iter([*known, *((kind, names[0]) for kind, names in choices.items() if names)]), ("test", ""))
+
+
+def _runs(workbench: Workbench, kind: str, name: str) -> list[tuple[sqlite3.Row, TestRecord, _Outcome]]:
+    """Return the finished runs, the oldest first, without damaged ones, which the list of runs shows."""
+    with workbench.index.reading() as db:
+        rows = finished_runs(db, kind, name, _MOST_RUNS)
+        files = test_files(db, rows)
+    found = []
+    for row in reversed(rows):
+        file = name if kind == "file" and len(files[row["number"]]) > 1 else ""
+        try:
+            found.append((row, *_read(folder_of(workbench.index, row).path, row["stamp"], file)))
+        except RecordError:
+            continue
+    return found
 
 
 @lru_cache(maxsize=2 * _MOST_RUNS)
-def _record(path: Path, stamp: str) -> TestRecord | None:
-    """The record of a run while its files are as the index knows them; None if it is damaged."""
+def _read(path: Path, stamp: str, file: str) -> tuple[TestRecord, _Outcome]:
+    """Read a run whose files are as the index knows them; on request, the outcome of the cases of a test file alone."""
     del stamp
-    try:
-        return RunFolder(path).read_record()
-    except RecordError:  # the list of runs says so
-        return None
+    run = recorded_run(RunFolder(path))
+    record = run.record
+    if not file:
+        results = {name: value for name, value in record.result.items() if isinstance(value, Estimate)}
+        cost = record.spent.cost_usd if record.spent else None
+        return record, _Outcome(results, record.counts.failed, cost)
+    items = [item for item in run.items().records() if (item.test_item.id or "").startswith(f"{file}::")]
+    measured = [MeasuredTestItem(item.test_item, item.measurements) for item in items if item.is_scored]
+    ranges = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    means = mean_of_each(MeasuredItems.of(measured, ranges=ranges)) if measured else {}
+    return record, _Outcome(means, len(items) - len(measured), None)
 
 
-def _estimates(record: TestRecord) -> dict[str, Estimate]:
-    return {name: estimate for name, estimate in record.result.items() if isinstance(estimate, Estimate)}
-
-
-def _points(runs: Sequence[tuple[sqlite3.Row, TestRecord]], result: str) -> Iterator[Point]:
+def _points(
+    workbench: Workbench, runs: Sequence[tuple[sqlite3.Row, TestRecord, _Outcome]], result: str, file: str
+) -> Iterator[Point]:
+    """Yield the points of a line."""
     before: TestRecord | None = None
-    for row, record in runs:
-        estimate = _estimates(record).get(result)
-        if estimate is not None:
-            changes = () if before is None else tuple(_changes(before, record))
-            yield Point(row["key"], datetime.fromisoformat(row["began"]), estimate, changes)
-            before = record
-
-
-def _changes(before: TestRecord, after: TestRecord) -> Iterator[str]:
-    for difference in differences(after.test_uid, after.sut_name, before, after):
-        if difference.kind in _CHANGES:
-            values = [str(value)[:_LONGEST] for value in (difference.baseline, difference.candidate_value)]
-            yield f"{difference.kind}, {difference.name}: {' → '.join(values)}"
-
-
-# --- what is drawn ----------------------------------------------------------------------------------------
-
-
-def _views(lines: dict[str, list[Point]]) -> list[dict[str, Any]]:
-    """A chart and a table for each SUT, all on the same axes."""
-    points = [point for of_sut in lines.values() for point in of_sut]
-    if not points:
-        return []
-    ends = [end for point in points for end in (point.estimate.value, *(point.estimate.interval or ()))]
-    values, begin = Axis.over(ends), min(point.when for point in points)
-    span = (max(point.when for point in points) - begin).total_seconds()
-    unit, seconds = next((unit for unit in _UNITS.items() if span > 2 * unit[1]), ("seconds", 1.0))
-    times = Axis.over([0.0, span / seconds])
-    plot = Plot(times, values, (f"{unit} since {begin:%Y-%m-%d %H:%M}", "value"), width=640, height=220)
-
-    def across(point: Point) -> float:
-        return (point.when - begin).total_seconds() / seconds
-
-    return [
-        {
-            "sut": sut,
-            "plot": _plot(plot, sut, [(across(point), point) for point in of_sut]) if len(of_sut) > 1 else "",
-            "ruler": axis_ruler(values),
-            "rows": [
-                _row(point) | {"chart": interval_bar(values, point.estimate.value, point.estimate.interval)}
-                for point in reversed(of_sut)
+    for row, record, outcome in runs:
+        if result not in outcome.results:
+            continue
+        before = record if before is None else before
+        found = [*differences(record.test_uid, record.sut_name, before, record)]
+        yield Point(
+            row["key"],
+            datetime.fromisoformat(row["began"]),
+            outcome.results[result],
+            failed=outcome.failed,
+            cost=outcome.cost,
+            seconds=_median_seconds(workbench, row, file),
+            changes=[
+                _change(difference, before, record)
+                for difference in found
+                if difference.kind in _INCOMPARABLE
             ],
-        }
-        for sut, of_sut in lines.items()
-    ]
+            settings=[
+                _change(difference, before, record)
+                for difference in found
+                if difference.kind == "hyperparameters"
+            ],
+        )
+        before = record
 
 
-def _plot(plot: Plot, sut: str, points: Sequence[tuple[float, Point]]) -> Markup:
-    parts = []
-    for x, point in points:
-        if point.changes:
-            parts.append(
-                line("mark", plot.across(x), plot.down(plot.y.high), plot.across(x), plot.down(plot.y.low))
-            )
-        if point.estimate.interval is not None:
-            low, high = map(plot.down, point.estimate.interval)
-            parts.append(line("bar", plot.across(x), low, plot.across(x), high))
-    places = [(x, point.estimate.value) for x, point in points]
-    parts.append(plot.path(places))
-    seen, pressed = plot.dots(places, radius=3.5), plot.dots(places, radius=10)
-    parts += [_link(point, [*dots]) for (_, point), *dots in zip(points, pressed, seen, strict=True)]
-    first, last = (figure(point.estimate.value) for _, point in (points[0], points[-1]))
-    return plot.drawn(
-        "plot",
-        f"{counted(len(points), 'run')} of {sut} over time, from {first} to {last}",
-        parts,
-        role="group",
-    )
+def _change(difference: Differing, before: TestRecord, after: TestRecord) -> str:
+    """Say what changed between two runs: of a saved data set the versions, of other data the digests."""
+    values = [difference.baseline, difference.candidate_value]
+    shown = ["not set" if value is None else beginning(short_json(value), _LONGEST) for value in values]
+    if difference.kind == "data":
+        shown = ["none" if value is None else str(value)[:_DIGEST] for value in values]
+        datasets = [record.dataset for record in (before, after) if record.dataset is not None]
+        versions = [dataset.version for dataset in datasets if dataset.version is not None]
+        if len(versions) == len(values):
+            shown = [f"version {version}" for version in versions]
+    kind = "" if difference.kind in ("data", "hyperparameters", difference.name) else f"{difference.kind}, "
+    return f"{kind}{difference.name}: {' → '.join(shown)}"
 
 
-def _link(point: Point, parts: Sequence[Markup]) -> Markup:
-    """What leads to a run from its dot. By keyboard one goes there from the table below, in which all runs are."""
-    link = Markup('<a href="/runs/{}" data-run="{}" tabindex="-1" aria-label="{}"><title>{}</title>{}</a>')
-    row = _row(point)
-    about = f"{row['when']}: {row['value']}" + (f" ({row['interval']})" if row["interval"] else "")
-    return link.format(quote(point.key), point.key, about, about, Markup("").join(parts))
+@lru_cache(maxsize=2 * _MOST_RUNS)
+def _median_of(workbench: Workbench, run: int, stamp: str, file: str) -> float | None:
+    del stamp
+    with workbench.index.reading() as db:
+        seconds = seconds_of(db, run, file)
+    return statistics.median(seconds) if seconds else None
 
 
-def _row(point: Point) -> dict[str, Any]:
-    estimate = point.estimate
-    return {
-        "key": point.key,
-        "when": f"{point.when:%Y-%m-%d %H:%M}",
-        "value": figure(estimate.value, uncertainty(estimate) or None),
-        "interval": between(estimate.interval, uncertainty(estimate)) if estimate.interval else "",
-        "n": f"{estimate.n:,}",
-        "changes": point.changes,
-    }
+def _median_seconds(workbench: Workbench, row: sqlite3.Row, file: str) -> float | None:
+    """Return the median of the seconds that the answers of a run took; None if it does not say that."""
+    return _median_of(workbench, row["number"], row["stamp"], file)

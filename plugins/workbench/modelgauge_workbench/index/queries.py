@@ -227,6 +227,34 @@ def _files_of(db: sqlite3.Connection, run: int) -> set[str]:
     return {file for (file,) in db.execute(query, (run,))}
 
 
+def finished_runs(db: sqlite3.Connection, kind: str, name: str, most: int) -> list[sqlite3.Row]:
+    """Return the latest finished runs of a test, or with a label, the latest first.
+
+    Args:
+        db: reads the index.
+        kind: "test", or the name of the label.
+        name: the test, or the value of the label.
+        most: the number of runs.
+    """
+    of = "test = :name" if kind == "test" else _OF_LABEL
+    query = f"SELECT * FROM runs WHERE {of} AND state = 'finished' ORDER BY began DESC, name DESC LIMIT :most"
+    return db.execute(query, {"kind": kind, "name": name, "most": most}).fetchall()
+
+
+def seconds_of(db: sqlite3.Connection, run: int, file: str = "") -> list[float]:
+    """Return the seconds that the answers of a run's items took, as far as they are known.
+
+    Args:
+        db: reads the index.
+        run: its number.
+        file: the test file whose cases are wanted; empty for all items.
+    """
+    query = "SELECT json_extract(used, '$.seconds') FROM items WHERE run = ? AND substr(id, 1, ?) = ?"
+    start = f"{file}::" if file else ""
+    found = db.execute(query, (run, len(start), start))
+    return [float(seconds) for (seconds,) in found if seconds is not None]
+
+
 def test_files(db: sqlite3.Connection, runs: Sequence[sqlite3.Row]) -> dict[int, list[str]]:
     """Return the test files of runs, by the numbers of the runs.
 
