@@ -10,7 +10,14 @@ from typing import Any
 from modelgauge.api import Runner
 from modelgauge.cli.single_call import responses_of, throwaway_runner
 from modelgauge.data.items import TestItem
-from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, SUTOptions, TextPrompt
+from modelgauge.data.prompts import (
+    AnyPrompt,
+    ChatMessage,
+    ChatPrompt,
+    ContinuationPrompt,
+    SUTOptions,
+    TextPrompt,
+)
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import Spent
 from modelgauge.interfaces.identity import overrides
@@ -19,6 +26,7 @@ from modelgauge.interfaces.sut import (
     ProducesPerTokenLogProbabilities,
     ProducesStructuredOutput,
     PromptResponseSUT,
+    ScoresContinuations,
     capabilities_of,
 )
 from modelgauge.plugins.resolution import SUTName
@@ -26,6 +34,7 @@ from modelgauge.testing.fakes import FakeTest
 from modelgauge.wording.phrases import counted
 
 _QUESTION = "What is the capital of France?"
+_CONTEXT, _CONTINUATIONS = "The capital of France is", (" Paris", " London")
 _RANDOM = "Write a random number of ten digits."
 _SCHEMA = {
     "type": "object",
@@ -96,9 +105,12 @@ class _Asking:
     def ask(self, text: str, times: int = 1, **asked: Any) -> tuple[list[SUTResponse], str]:
         """Return the answers to a question that is asked several times; none, and the reason, if one failed."""
         options = self._options.overlaid(SUTOptions(**asked))
-        prompt: AnyPrompt = TextPrompt(text, options)
-        if AcceptsTextPrompt not in self.has:
-            prompt = ChatPrompt([ChatMessage("user", text)], options)
+        if AcceptsTextPrompt in self.has:
+            return self.send(TextPrompt(text, options), times)
+        return self.send(ChatPrompt([ChatMessage("user", text)], options), times)
+
+    def send(self, prompt: AnyPrompt, times: int = 1) -> tuple[list[SUTResponse], str]:
+        """Return the answers to a prompt that is sent several times; none, and the reason, if one failed."""
         test = FakeTest("check", [TestItem([prompt] * times)], lambda _: {}, requires=())
         record = self._runner.run([test], [self.sut])[0]
         self.spent += record.spent or Spent()
@@ -129,6 +141,8 @@ def _findings(asking: _Asking) -> Iterator[Ability]:
     yield Ability("several completions", bool(answers) and len(answers[0].completions) == 2, why)
 
     yield _log_probabilities(asking)
+    if ScoresContinuations in asking.has:
+        yield _log_likelihoods(asking)
     yield _structured_output(asking)
 
     answers, why = asking.ask(_RANDOM, times=2, random=1, temperature=1)
@@ -147,6 +161,18 @@ def _log_probabilities(asking: _Asking) -> Ability:
     tokens = answers[0].completions[0].top_logprobs if answers else None
     detail = f"of {counted(len(tokens), 'token')}" if tokens else why or "none came"
     return Ability("log-probabilities", bool(tokens), detail)
+
+
+def _log_likelihoods(asking: _Asking) -> Ability:
+    """Test whether continuations get scores."""
+    answers, why = asking.send(ContinuationPrompt(_CONTEXT, _CONTINUATIONS))
+    scores = [
+        f"{completion.text.strip()} {completion.logprob:.2f}"
+        for answer in answers
+        for completion in answer.completions
+        if completion.logprob is not None
+    ]
+    return Ability("log-likelihoods", bool(scores), ", ".join(scores) or why)
 
 
 def _structured_output(asking: _Asking) -> Ability:

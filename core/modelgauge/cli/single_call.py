@@ -26,6 +26,7 @@ from modelgauge.interfaces.sut import (
     PromptResponseSUT,
     capabilities_of,
     capability_for,
+    fix_for_missing,
     request_for,
 )
 from modelgauge.plugins.resolution import AnnotatorName, SUTName
@@ -149,11 +150,9 @@ def throwaway_runner(options: Mapping[str, Any]) -> Iterator[Runner]:
 def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[Any, Any]:
     made = runner.resolver().sut(sut)
     needed = capability_for(prompt)
-    has = capabilities_of(made)
-    if needed not in has:
+    if needed not in capabilities_of(made):
         raise IncompatibleError(
-            f"'{made.uid}' takes no {type(prompt).__name__}.",
-            fix=f"It has: {', '.join(sorted(capability.__name__ for capability in has))}. Choose a SUT that takes it.",
+            f"'{made.uid}' takes no {type(prompt).__name__}.", fix=fix_for_missing(made, [needed])
         )
     return made
 

@@ -14,7 +14,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import DefinitionError, IncompatibleError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
-from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
+from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut, fix_for_missing
 from modelgauge.interfaces.test import PromptResponseTest
 
 
@@ -132,14 +132,12 @@ def check_work(work: Work) -> None:
         return
     check_sut(sut)
     has = capabilities_of(sut)
-    missing = [
-        capability.__name__ for capability in work.test.requires_sut_capabilities if capability not in has
-    ]
+    missing = [capability for capability in work.test.requires_sut_capabilities if capability not in has]
     if missing:
+        names = ", ".join(capability.__name__ for capability in missing)
         raise IncompatibleError(
-            f"Test '{work.test.uid}' needs {', '.join(missing)}, which SUT '{sut.uid}' does not have.",
-            fix=f"Choose a SUT that has it; '{sut.uid}' has: "
-            f"{', '.join(sorted(capability.__name__ for capability in has))}.",
+            f"Test '{work.test.uid}' needs {names}, which SUT '{sut.uid}' does not have.",
+            fix=fix_for_missing(sut, missing),
         )
 
 

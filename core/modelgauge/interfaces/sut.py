@@ -1,6 +1,6 @@
 """The interface of systems under test: what they can do, how they are asked, and what their errors mean."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -171,9 +171,11 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
             that `text.split_reasoning` knows.
         max_concurrency: most calls at once; None leaves it to the engine.
         batch_size: for `evaluate_batch`: most requests in a batch.
+        capability_fixes: sentences that name the option for a capability that the SUT lacks as it is.
     """
 
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = ()
+    capability_fixes: ClassVar[Mapping[type[SUTCapability], str]] = {}
     completions: Completions = "one_call"
     split_reasoning: bool = True
     reasoning_marks: tuple[str, str] | None = None
@@ -243,6 +245,13 @@ def capabilities_of(
         if all(overrides(cls, name) for name in capability.methods)
     }
     return frozenset(implied | set(sut.capabilities))
+
+
+def fix_for_missing(sut: PromptResponseSUT[Any, Any], missing: Iterable[type[SUTCapability]]) -> str:
+    """Return what to do about capabilities that a SUT lacks: its own sentences, then another SUT."""
+    own = [sut.capability_fixes[capability] for capability in missing if capability in sut.capability_fixes]
+    has = ", ".join(sorted(capability.__name__ for capability in capabilities_of(sut)))
+    return " ".join([*own, f"{'Or choose' if own else 'Choose'} a SUT that has it; '{sut.uid}' has: {has}."])
 
 
 def capability_for(prompt: AnyPrompt) -> type[SUTCapability]:

@@ -1,5 +1,6 @@
 """The SUTs: a model behind the chat-completions API, or behind that of text completions; see `model.py`."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from modelgauge import (
     ContinuationPrompt,
     ProducesPerTokenLogProbabilities,
     ProducesStructuredOutput,
+    ScoresContinuations,
     SUTCapability,
     SUTResponse,
     TextPrompt,
@@ -34,6 +36,9 @@ class OpenAIChat(OpenAIModel):
         ProducesPerTokenLogProbabilities,
         ProducesStructuredOutput,
     )
+    capability_fixes: ClassVar[Mapping[type[SUTCapability], str]] = {
+        ScoresContinuations: "Ask the server's text completions, which may score continuations: add ?api=completions."
+    }
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
 
     def translate_text_prompt(self, prompt: TextPrompt) -> ChatRequest:

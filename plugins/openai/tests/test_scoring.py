@@ -13,9 +13,12 @@ from modelgauge import (
     ContinuationPrompt,
     PromptResponseTest,
     ScoresContinuations,
+    SUTOptions,
     TestItem,
     run_test,
 )
+from modelgauge.cli.checking import check
+from modelgauge.errors import IncompatibleError
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.text import likeliest
 from modelgauge_openai.errors import ChatError
@@ -382,6 +385,22 @@ def test_api_of_the_name_chooses_the_class(server):
         OpenAIModel("d", "m", base_url=server.base_url, api="responses")
     with pytest.raises(ValueError, match="Leave prefix out"):
         OpenAIModel("e", "m", base_url=server.base_url, prefix="<s>")
+
+
+def test_chat_says_how_continuations_are_scored(server):
+    test = Continuations("scores", ContinuationPrompt("a", [" b"]))
+    with pytest.raises(IncompatibleError, match=r"needs ScoresContinuations.*add \?api=completions"):
+        run_test(test, f"openai/m?base_url={server.base_url}")
+
+
+@pytest.mark.parametrize(("style", "is_there"), [("vllm", True), ("tgi", False)])
+def test_check_finds_out_whether_continuations_are_scored(style, is_there):
+    with completions_server(answers_of(style)) as (url, _):
+        findings = check(f"openai/base?base_url={url}&api=completions", SUTOptions()).findings
+    [found] = [each for each in findings if each.ability == "log-likelihoods"]
+    assert found.is_there == is_there
+    assert ("Paris -" in found.detail) == is_there
+    assert is_there or "answered without log-probabilities" in found.detail
 
 
 def test_command_scores_continuations():
