@@ -46,6 +46,7 @@ class Configs:
     versions: dict[str, str] = field(default_factory=dict)
     files: set[Path] = field(default_factory=set)
     folders: set[Path] = field(default_factory=set)
+    _read_before: dict[Path, Config] = field(default_factory=dict)
 
     def add(self, name: str, overrides: Config | None = None) -> None:
         """Add a task, or the tasks of a group or tag.
@@ -69,19 +70,23 @@ class Configs:
             config = self._read(entry.path)
         if entry is not None and entry.kind == "group":
             self._note_version(name, config)
-            self._add_members(config, overrides)
+            self._add_members(name, config, overrides)
             return
         self.tasks[name] = {**config, **overrides}
         self._note_version(name, self.tasks[name])
 
-    def _add_members(self, group: Config, overrides: Config) -> None:
+    def _add_members(self, name: str, group: Config, overrides: Config) -> None:
         inherited = {key: value for key, value in group.items() if key not in _OF_GROUPS} | overrides
         members = group.get("task") or []
         for member in [members] if isinstance(members, str) else members:
             if isinstance(member, str):
                 self.add(member, inherited)
+            elif "group" not in member and "task" not in member:
+                raise InputFileError(
+                    f"The group '{name}' has a member without a name.", fix="Give each a task or a group."
+                )
             elif "group" in member and member["group"] not in self.entries:
-                self._add_members(member, inherited)
+                self._add_members(member["group"], member, inherited)
             else:
                 own = {key: value for key, value in member.items() if key != "group"}
                 self.add(member.get("group") or member["task"], {**inherited, **own})
@@ -92,14 +97,28 @@ class Configs:
             self.versions[name] = str(metadata["version"])
 
     def _read(self, path: Path) -> Config:
-        """Read a file and those that it includes, whose values are replaced by its own."""
-        self.files.add(path)
+        """Read a file and those that it includes, whose values are replaced by its own. Many files include one."""
+        if path not in self._read_before:
+            self.files.add(path)
+            self._read_before[path] = {}
+            self._read_before[path] = self._merged(path)
+        return self._read_before[path]
+
+    def _merged(self, path: Path) -> Config:
+        config = self._parsed(path)
+        included: Config = {}
+        names = config.pop("include", [])
+        for name in [names] if isinstance(names, str) else names:
+            included |= self._read((path.parent / name).resolve())
+        return {**included, **config}
+
+    def _parsed(self, path: Path) -> Config:
         yaml = import_module("yaml")  # which comes with lm-eval
 
         def function(_: Any, node: Any) -> str:
             module, _, _ = node.value.rpartition(".")
             code = (path.parent / f"{module.replace('.', '/')}.py").resolve()
-            if code.exists():  # and what lies beside it, which it may import
+            if code not in self.files and code.exists():  # and what lies beside it, which it may import
                 self.files.update(code.parent.glob("*.py"))
             return f"{_FUNCTION} {node.value}"
 
@@ -111,11 +130,7 @@ class Configs:
                 config: Config = yaml.load(file, Loader=loader)
         except (OSError, yaml.YAMLError) as error:
             raise InputFileError(f"{path} cannot be read: {error}.", fix="Correct the file.") from error
-        included: Config = {}
-        names = config.pop("include", [])
-        for name in [names] if isinstance(names, str) else names:
-            included |= self._read((path.parent / name).resolve())
-        return {**included, **config}
+        return config
 
     def digest(self, roots: list[Path]) -> str:
         """Return a digest of the files, wherever the folders of tasks are."""

@@ -32,7 +32,7 @@ from modelgauge import (
     SUTOptions,
     TextPrompt,
 )
-from modelgauge.errors import DefinitionError
+from modelgauge.errors import DefinitionError, DependencyError
 
 log = logging.getLogger(__name__)
 
@@ -115,8 +115,9 @@ def load(name: str, folders: set[Path], metadata: Mapping[str, Any] | None) -> "
         folders: in which its files are.
         metadata: what the tasks' own code is told.
     """
-    with _LOCK, _seeded():
-        _hide_bars()
+    log.warning("Loading %s by lm-eval …", name)
+    with _LOCK, _seeded(), _explained(name):
+        _quiet()
         manager = TaskManager(
             include_path=sorted(str(each) for each in folders if folders.isdisjoint(each.parents)),
             include_defaults=False,
@@ -337,6 +338,22 @@ def _is_short(value: Any) -> bool:
 
 
 @contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say what lm-eval could not load."""
+    try:
+        yield
+    except Exception as error:  # whatever its code and that of its tasks raises
+        fix = "Look at the task's YAML file, and at its README in lm-eval."
+        if isinstance(error, OSError):
+            fix = "Check the connection to huggingface.co, or the paths of the task's local files."
+        elif isinstance(error, ImportError):
+            fix = "Install what it names; some tasks have an extra of lm-eval: pip install 'lm_eval[math]'."
+        raise DependencyError(
+            f"lm-eval cannot load '{name}': {type(error).__name__}: {error}.", fix=fix
+        ) from error
+
+
+@contextmanager
 def _seeded() -> Iterator[None]:
     """Seed Python's and numpy's random numbers as lm-eval does, since tasks draw from them; restore them then."""
     states = random.getstate(), np.random.get_state()
@@ -349,7 +366,10 @@ def _seeded() -> Iterator[None]:
         np.random.set_state(states[1])
 
 
-def _hide_bars() -> None:
-    """Hide the progress bars of lm-eval and datasets, which would cut up that of the run."""
+def _quiet() -> None:
+    """Hide lm-eval's warnings of defaults, and the progress bars, which would cut up that of the run."""
+    logger = logging.getLogger("lm_eval")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.ERROR)
     lm_eval.api.task.datasets.disable_progress_bars()
     lm_eval.api.task.tqdm = lambda docs, **_: docs

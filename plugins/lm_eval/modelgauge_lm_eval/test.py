@@ -4,12 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from threading import Lock, current_thread, main_thread
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from modelgauge import (
     AcceptsChatPrompt,
@@ -21,6 +20,7 @@ from modelgauge import (
     TestItemAnnotations,
 )
 from modelgauge.errors import (
+    DefinitionError,
     IncompatibleError,
     InputFileError,
     InvalidOptionError,
@@ -93,7 +93,7 @@ class LMEvalTest(PromptResponseTest):
         self._roots = _folders(include)
         self._asking = (shots, limit, chat_template, multiturn, system, seed)
         self._configs = _configs_of(model, self._roots)
-        self._loading = Lock()
+        self._loading, self._loaded = Lock(), cast("Loaded | None", None)
         self.cache_version = self._version()
         self.executes_answers = self._configs.executes_answers
         self.measure_in_thread = not self._configs.needs_main_thread
@@ -109,7 +109,7 @@ class LMEvalTest(PromptResponseTest):
 
     def _version(self) -> str:
         """Return the version of the task and a digest of its configuration: runs with others are not compared."""
-        own = self._configs.versions.get(self._name) or "unknown"
+        own = self._configs.versions.get(self._name) or "no version"
         return f"{own}, configuration {self._configs.digest(self._roots)}"
 
     @property
@@ -117,21 +117,20 @@ class LMEvalTest(PromptResponseTest):
         """The version of lm-eval, whose code made prompts and scores."""
         return [f"Prompts and scores are made by lm-eval {version('lm_eval')}."]
 
-    @cached_property
-    def _loaded(self) -> "Loaded":
+    def _load(self) -> "Loaded":
+        """Return the tasks, loaded when they are first needed, on whatever thread that is."""
         with self._loading:
-            if "_loaded" in self.__dict__:
-                return self._loaded
-            if self.executes_answers:  # which a run allows or refuses, see `executes_answers`
-                os.environ.setdefault("HF_ALLOW_CODE_EVAL", "1")
-            loaded: Loaded = _tasks().load(self._name, self._configs.folders, self._metadata)
-            return loaded
+            if self._loaded is None:
+                if self.executes_answers:  # which the run has allowed
+                    os.environ.setdefault("HF_ALLOW_CODE_EVAL", "1")
+                self._loaded = _tasks().load(self._name, self._configs.folders, self._metadata)
+            return self._loaded
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterator[TestItem]:
         """One item for each document, named by its task and its place there."""
         del dependencies
         asking = _tasks().Asking(*self._asking)
-        for name, task in self._loaded.tasks.items():
+        for name, task in self._load().tasks.items():
             for document in task.documents(asking):
                 context = {"task": name, "doc_id": document.number}
                 if document.target is not None:
@@ -142,8 +141,13 @@ class LMEvalTest(PromptResponseTest):
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
         """The scores whose result is their mean, and the log-likelihood of a text."""
+        if self._configs.needs_main_thread and current_thread() is not main_thread():
+            raise DefinitionError(
+                f"'{self.uid}' stops slow comparisons by a signal, so it is scored on the main thread only.",
+                fix="Measure it by `modelgauge run-test`; answers that are there: `modelgauge rescore`.",
+            )
         context: Any = item.test_item.context
-        task = self._loaded.tasks[context["task"]]
+        task = self._load().tasks[context["task"]]
         raw = task.score(context["doc_id"], item.interactions)
         measured = {
             measurement_name(metric, of_filter): _measured(metric, value)
@@ -156,7 +160,7 @@ class LMEvalTest(PromptResponseTest):
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any]:
         """The results of the task; of a group, those of the group and of each of its groups and tasks."""
-        return results_of(self._loaded, items)
+        return results_of(self._load(), items)
 
 
 def _log_likelihood(item: TestItemAnnotations) -> float | None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import pytest
 
@@ -96,6 +97,39 @@ def test_functions_of_a_folder_run_and_their_change_is_seen(write_task, folder, 
     assert second.counts.sut_calls.paid == 0
     with pytest.raises(RecordError, match="cache_version"):
         compare(first.run_id, second.run_id, data_dir=tmp_path / "data")
+
+
+SIGNAL = """import signal
+
+
+def score(doc, results):
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    return {"exact_match": 1.0}
+"""
+
+
+def test_code_with_a_signal_is_scored_on_the_main_thread_only(write_task, folder, sut, tmp_path):
+    (folder / "signals.py").write_text(SIGNAL)
+    uid = write_task("signals", DOCS, **GENERATE, process_results="!function signals.score")
+    record = run_test(uid, sut, data_dir=tmp_path / "data")
+    assert (record.result["exact_match"].value, record.counts.scored) == (1, 12)
+    found = []
+    thread = Thread(target=lambda: found.append(run_test(uid, sut, data_dir=tmp_path / "data")))
+    thread.start()
+    thread.join()
+    assert (found[0].counts.scored, found[0].counts.failed) == (0, 12)
+    assert "main thread" in found[0].test_item_exceptions[0].message
+
+
+def test_workers_in_other_processes_load_the_task_too(write_task, tmp_path):
+    uid = write_task("many", DOCS, **GENERATE)
+    answers = tmp_path / "answers.jsonl"
+    rows = [
+        {"prompt": f"Count.\nQ: {doc['question']}\nA:", "response": f" {doc['answer']}\nQ:"} for doc in DOCS
+    ]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    record = run_test(uid, f"replay/{answers}", data_dir=tmp_path / "data", executor="processes", workers=2)
+    assert (record.result["exact_match"].value, record.counts.scored) == (1, 12)
 
 
 def test_equal_configurations_in_other_folders_have_one_version(write_task, folder, sut, tmp_path):
