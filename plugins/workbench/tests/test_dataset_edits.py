@@ -59,7 +59,7 @@ def test_what_is_not_saved_survives_a_reload_and_a_second_window(visit, workbenc
     page = visit(workbench, "/datasets/kept")
     write(page, 0, 1, "first")
     cell(page, 2, 0).focus()
-    page.get_by_role("button", name="delete", exact=True).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_label("What you changed").fill("half a message")
     write(page, 1, 1, "half a wo", end="")  # the cell is still open
     page.reload()
@@ -188,7 +188,7 @@ def test_many_questions_are_filled_replaced_sorted_deleted_undone_and_redone(vis
     page = visit(workbench, "/datasets/many")
     state, undo, redo = (
         page.locator("#state"),
-        *(page.get_by_role("button", name=name, exact=True) for name in ("undo", "redo")),
+        *(page.get_by_role("button", name=name, exact=True) for name in ("Undo", "Redo")),
     )
     page.get_by_text("10,001 of 10,001 rows").wait_for()
 
@@ -215,7 +215,7 @@ def test_many_questions_are_filled_replaced_sorted_deleted_undone_and_redone(vis
     assert cell(page, 0, 0).inner_text() == "question x"
     assert cell(page, 1, 0).inner_text() == "question 9999"  # by number
     page.get_by_role("button", name="keep this order").click()
-    page.get_by_role("button", name="delete", exact=True).click()  # the 111 that are chosen
+    page.get_by_role("button", name="Delete", exact=True).click()  # the 111 that are chosen
     page.get_by_text("9,890 of 9,890 rows").wait_for()
     for _ in range(4):
         undo.click()
@@ -253,7 +253,7 @@ def test_what_a_bulk_edit_makes_wrong_is_marked_until_it_is_undone(visit, workbe
     page.get_by_role("button", name="write into the chosen rows").click()
     page.get_by_text("10,000 rows cannot be saved").wait_for()
     save(page, "Row 1 cannot be saved")
-    page.get_by_role("button", name="undo", exact=True).click()
+    page.get_by_role("button", name="Undo", exact=True).click()
     assert "cannot be saved" not in page.locator("#state").inner_text()
 
 
@@ -275,7 +275,7 @@ def test_conversations_are_begun_by_a_choice_and_edited_as_turns_also_many(visit
     assert cell(page, 0, 1).inner_text() == "user: I am a user\nassistant: hello user"
     for _ in range(9):
         choose_all(page)
-        page.get_by_role("button", name="duplicate", exact=True).click()
+        page.get_by_role("button", name="Duplicate", exact=True).click()
     open_part(page, "Find and replace")
     page.get_by_label("Find", exact=True).fill("user")
     page.get_by_label("Replace by").fill("guest")

@@ -61,11 +61,11 @@ def test_a_person_makes_a_data_set_by_keyboard(visit, workbench, data_dir, tmp_p
     page.keyboard.press("Enter")
     page.get_by_text("Columns", exact=True).click()
     page.get_by_label("New column").fill("topic")
-    page.get_by_role("button", name="add", exact=True).click()
+    page.get_by_role("button", name="Add", exact=True).click()
     cell(page, 0, 2).focus()
     page.keyboard.type("sums")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="duplicate", exact=True).click()
+    page.get_by_role("button", name="Duplicate", exact=True).click()
     assert "2 rows are duplicates" in page.locator("#state").inner_text()
     page.get_by_label("Your name").fill("ann")
     page.get_by_label("What you changed").fill("The first")
@@ -190,7 +190,7 @@ def test_file_with_other_columns_becomes_data_set_that_its_run_leads_to(visit, s
     assert "Version 1 ran in app," in page.locator("#ran").inner_text()
     save(page, "Version 1 has these rows already")
     page.get_by_role(
-        "button", name="duplicate", exact=True
+        "button", name="Duplicate", exact=True
     ).click()  # no message says any more what is not so
     assert page.locator("#message").text_content() == ""
     page.get_by_role("button", name="undo").click()
@@ -234,6 +234,7 @@ def test_data_set_is_tagged_renamed_copied_deleted_and_restored(visit, serve, tm
     workbench.post("/datasets/new/copy", name="copy")
     assert pulled(tmp_path, "copy").goldens == pulled(tmp_path, "new").goldens
     assert pulled(tmp_path, "copy").pulled[1].message == "Copy of new, version 1"
+    assert "new, version 1" in workbench.ask(f"/runs/{run}")[2]  # not the copy, which has the same goldens
     for path, name in (
         ("copy/rename", "new"),
         ("copy/copy", "new"),

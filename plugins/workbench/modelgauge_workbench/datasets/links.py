@@ -16,8 +16,8 @@ _MOST_RUNS = 500  # of a data set
 def versions_of_run(workbench: Workbench, row: sqlite3.Row) -> list[dict[str, Any]]:
     """Return name and number of the saved versions that a run judged.
 
-    That is the version that it names. If it judged a file, or its data set has another name by now, it is a version
-    with the same goldens.
+    That is the version that it names. If it judged a file, or its data set has another name by now, it is the first
+    version with the same goldens: copies are younger.
 
     Args:
         workbench: has the run.
@@ -27,7 +27,7 @@ def versions_of_run(workbench: Workbench, row: sqlite3.Row) -> list[dict[str, An
     for reference in json.loads(row["datasets"]):
         name, number = reference.get("name"), reference.get("version")
         same = store.same(str(reference.get("digest")))
-        same.sort(key=lambda pair: (pair[0] == name, pair[1].number == number, pair[1].time), reverse=True)
+        same.sort(key=lambda pair: (pair[0] != name, pair[1].number != number, pair[1].time))
         found += [{"name": alias, "version": version.number} for alias, version in same[:1]]
     return found
 

@@ -42,16 +42,16 @@ export function editTurns(cell, turns, { typing, finish, cancel }) {
     role.ariaLabel = "who speaks";
     text.ariaLabel = "what is said";
     text.value = turn.content ?? "";
-    line.append(button("remove this turn", () => (line.remove(), typing(read()))));
+    line.append(button("Remove this turn", () => (line.remove(), typing(read()))));
     line.read = () => ({ ...turn, role: role.value, content: text.value });
     return text;
   };
   const read = () => (list.children.length ? [...list.children].map((line) => line.read()) : undefined);
   turns.forEach(add);
   form.append(
-    button("add a turn", () => add({ role: list.children.length % 2 ? "assistant" : "user" }).focus()),
-    button("done", () => finish(read())),
-    button("cancel", cancel),
+    button("Add a turn", () => add({ role: list.children.length % 2 ? "assistant" : "user" }).focus()),
+    button("Done", () => finish(read())),
+    button("Cancel", cancel),
   );
   form.addEventListener("input", () => typing(read()));
   form.addEventListener("keydown", (event) => (event.stopPropagation(), event.key === "Escape" && cancel()));
@@ -90,8 +90,8 @@ export function showImport(place, said, { again, take }) {
   if (unread && rows.length) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
   if (rows.length) parts.push(firstRows(rows.slice(0, 3)));
   const buttons = made("p", "", "inline");
-  if (rows.length) buttons.append(button(`add ${counted(rows.length, "row")} to the table`, take));
-  buttons.append(button("leave it", () => place.replaceChildren()));
+  if (rows.length) buttons.append(button(`Add ${counted(rows.length, "row")} to the table`, take));
+  buttons.append(button("Leave it", () => place.replaceChildren()));
   parts.push(buttons);
   place.replaceChildren(...parts);
 }
@@ -103,10 +103,10 @@ export function showDraft(place, { time, base, list, since }, restore, discard) 
   const of = base ? `of version ${base.number}` : "of no version yet";
   const later = since ? ` Version ${since.number}${since.author ? ` by ${since.author}` : ""} was saved since: you see both before anything is saved.` : "";
   const line = place.appendChild(made("p", `This browser has unsaved edits ${of}, from ${new Date(time).toLocaleString()}: ${what}. Another window may still have them open.${later} `));
-  const again = button("restore your unsaved edits", async () => (await restore()) && line.remove());
-  line.append(again, " ", button("discard", () => {
+  const again = button("Restore your unsaved edits", async () => (await restore()) && line.remove());
+  line.append(again, " ", button("Discard", () => {
     const back = discard();
-    line.replaceChildren("Discarded. ", button("put the edits back", () => (back(), line.remove(), showDraft(place, { time, base, list, since }, restore, discard))));
+    line.replaceChildren("Discarded. ", button("Put the edits back", () => (back(), line.remove(), showDraft(place, { time, base, list, since }, restore, discard))));
   }));
 }
 
@@ -126,7 +126,7 @@ export function showConflicts(place, said, take) {
   const problem = made("p", "", "bad");
   parts.push(
     problem,
-    button(choices.length ? "put both into the table with these choices" : "put both into the table", () => {
+    button(choices.length ? "Put both into the table with these choices" : "Put both into the table", () => {
       const rows = said.rows.map((row) => structuredClone(row));
       const gone = new Set();
       for (const [conflict, set] of choices) {
