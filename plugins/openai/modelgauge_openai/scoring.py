@@ -54,9 +54,9 @@ def scoring_body(
     """
     fields = {"max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
     return {
+        **{name: value for name, value in request.items() if name not in ("context", "continuations")},
         "prompt": prompts[0] if len(prompts) == 1 else list(prompts),
         **{name: value for name, value in fields.items() if name not in omit},
-        **{name: value for name, value in request.items() if name not in ("context", "continuations")},
     }
 
 
@@ -80,7 +80,7 @@ def cut_to_continuations(
     choices = sorted(response.choices or (), key=_index)
     if len(choices) != len(prompts):
         raise ChatError(
-            f"{scored.server} answered {len(prompts)} prompts with {len(choices)}.",
+            f"{scored.server} answered with {len(choices)} choices to {len(prompts)} prompts.",
             fix="?completions=many_calls asks for one continuation at a time.",
             refused_field="prompt",
         )

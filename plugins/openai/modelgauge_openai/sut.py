@@ -5,6 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from modelgauge import (
+    AcceptsChatPrompt,
     ChatPrompt,
     ContinuationPrompt,
     ProducesPerTokenLogProbabilities,
@@ -63,6 +64,9 @@ class OpenAICompletions(OpenAIModel):
     own_api: ClassVar[Api] = "completions"
     path = COMPLETIONS_PATH
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (ProducesPerTokenLogProbabilities,)
+    capability_fixes: ClassVar[Mapping[type[SUTCapability], str]] = {
+        AcceptsChatPrompt: "Leave out api=completions, by which the model continues texts."
+    }
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAICompletions"
 
     def translate_text_prompt(self, prompt: TextPrompt) -> CompletionRequest:
@@ -87,7 +91,10 @@ class OpenAICompletions(OpenAIModel):
             for prompts in self._sending.calls(prompts_of(request)):
                 sent = scoring_body(request, prompts, self._requests.omit)
                 cut = partial(cut_to_continuations, self._connection.url, request, prompts)
-                responses.append(await self._ask(sent, cut))
+                response = await self._ask(sent, cut)
+                if block_in(response) is not None:
+                    return response
+                responses.append(response)
                 self._sending.learn_from_scores(prompts)
         except CallError as error:
             if responses:  # these are paid too

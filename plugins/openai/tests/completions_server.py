@@ -3,9 +3,9 @@
 The forms are those of the servers' sources:
 
 - `openai`: API reference, "Create completion".
-- `vllm`: 0.17, `vllm/entrypoints/openai/completion/serving.py`: the token that prompts begin with counts for
+- `vllm`: 030ea52, `vllm/entrypoints/openai/completion/serving.py`: the token that prompts begin with counts for
   `text_offset`, and `prompt_logprobs` has the tokens of the prompt by their ids.
-- `sglang`: 0.5, `python/sglang/srt/entrypoints/openai/utils.py`: `text_offset` is -1.
+- `sglang`: 0101654, `python/sglang/srt/entrypoints/openai/utils.py`: `text_offset` is -1.
 - `sentencepiece`: either of these with a tokenizer whose tokens lose a space at their beginning when they are decoded.
 - `tgi`: 3.3, `router/src/server.rs`, and `ollama`: no log-probabilities of texts.
 """

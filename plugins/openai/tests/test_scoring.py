@@ -9,6 +9,7 @@ import pytest
 from completions_server import BEGIN, Answers, completions_server, pieces, scores
 
 from modelgauge import (
+    AcceptsChatPrompt,
     ChatMessage,
     ContinuationPrompt,
     PromptResponseTest,
@@ -99,7 +100,9 @@ def test_one_continuation_is_greedy_and_another_is_not(score):
 
 def test_what_is_sent_and_what_is_kept(score):
     answers = answers_of("vllm")
-    record, [sent] = score(answers, options='&extra_body={"add_special_tokens":true}&omit=temperature')
+    record, [sent] = score(
+        answers, options='&extra_body={"add_special_tokens":true,"max_tokens":9}&omit=temperature'
+    )
     assert sent == {
         "model": "base",
         "prompt": [CONTEXT + choice for choice in CHOICES],
@@ -359,11 +362,13 @@ def test_server_without_text_completions_says_so(serve):
     assert "Or the server has no text completions: leave out api=completions." in failure(record)
 
 
-def test_block_by_a_filter_is_no_score(score):
+@pytest.mark.parametrize("options", ["", "&completions=many_calls"])
+def test_block_by_a_filter_is_no_score(options, score):
     def blocked(body):
-        return {"error": {"message": "The prompt was blocked", "code": "content_filter"}}
+        is_first = "Paris" in body["choices"][0]["text"] and len(body["choices"]) == 1
+        return body if is_first else {"error": {"message": "It was blocked", "code": "content_filter"}}
 
-    record, _ = score(answers_of("openai", change=blocked))
+    record, _ = score(answers_of("openai", change=blocked), options=options)
     [item] = record.iter_items()
     assert "The service blocked the answer" in item.failure.message
 
@@ -391,6 +396,13 @@ def test_chat_says_how_continuations_are_scored(server):
     test = Continuations("scores", ContinuationPrompt("a", [" b"]))
     with pytest.raises(IncompatibleError, match=r"needs ScoresContinuations.*add \?api=completions"):
         run_test(test, f"openai/m?base_url={server.base_url}")
+
+
+def test_text_completions_say_how_chats_are_asked(asking):
+    test = asking("q")
+    test.requires_sut_capabilities = (AcceptsChatPrompt,)
+    with pytest.raises(IncompatibleError, match="Leave out api=completions"):
+        run_test(test, "openai/m?base_url=http://127.0.0.1:1/v1&api=completions")
 
 
 @pytest.mark.parametrize(("style", "is_there"), [("vllm", True), ("tgi", False)])
