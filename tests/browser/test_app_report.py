@@ -8,7 +8,16 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem
 from modelgauge.data.results import Threshold
-from modelgauge.evals import Golden, LLMTestCase, ToolCall, evaluate, observe, update_current_span
+from modelgauge.evals import (
+    ConversationalTestCase,
+    Golden,
+    LLMTestCase,
+    ToolCall,
+    Turn,
+    evaluate,
+    observe,
+    update_current_span,
+)
 from modelgauge.metrics import ContainsMetric, Metric, Score
 from modelgauge.reports import write_page
 from modelgauge.testing import FakeSUT, FakeTest
@@ -251,6 +260,32 @@ def test_components_are_a_tree_with_times_and_their_metrics(open_case):
     assert indents[0] < indents[1]
     page.get_by_text("Component retrieve").click()
     assert page.locator(".texts li").all_inner_texts() == ["one", "two"]
+
+
+class Tact(Metric):
+    test_case_type = ConversationalTestCase
+
+    def score(self, case):
+        return Score(0.5, "One of two turns has tact.")
+
+
+def test_conversation_is_a_chat_with_what_each_turn_found(open_case):
+    turns = [
+        Turn("user", "Hello"),
+        Turn("assistant", "Hi", retrieval_context=["a fact"], tools_called=[ToolCall(name="greet")]),
+        Turn("user", "A refund?"),
+        Turn("assistant", "No."),
+    ]
+    talk = ConversationalTestCase(turns=turns, scenario="shoes", expected_outcome="money", name="refund")
+    page = open_case([talk], metrics=[Tact(threshold=0.7)])
+    assert page.locator(".turn").all_inner_texts() == ["user\nHello", "assistant\nHi", "user\nA refund?"]
+    headed = page.locator(".item section:has(> h3)")
+    shown = dict(text.split("\n", 1) for text in headed.all_inner_texts())
+    assert shown["Answer"].strip() == "No."
+    assert shown["Expected outcome"].strip() == "money"
+    assert shown["Retrieved in turn 2"].strip() == "a fact"
+    assert shown["Tools in turn 2"].split() == ["called", "greet()"]
+    assert shown["Metadata"].split() == ["scenario", "shoes"]
 
 
 def test_app_page_fits_and_axe_finds_nothing(address, visit, check_all_looks):

@@ -14,6 +14,7 @@ from modelgauge.config.redaction import redacted_json
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.documents.document import TableBlock, TableColumn, Text
 from modelgauge.errors import RecordError
+from modelgauge.reports.pages.item_columns import scores_in
 from modelgauge.reports.pages.run_page import ITEM_SCRIPTS
 from modelgauge.wording.figures import figure
 from modelgauge_workbench.datasets.links import versions_of_run
@@ -131,5 +132,6 @@ def _same_table(others: Sequence[sqlite3.Row]) -> TableBlock:
 
 
 def _measured(row: sqlite3.Row) -> str:
-    measured = json.loads(row["measured"]).items()
-    return " · ".join(f"{name} {figure(value)}" for name, value in measured if not name.endswith(".passed"))
+    measured = json.loads(row["measured"])
+    names = scores_in(measured) or measured  # a test may measure nothing but what passed
+    return " · ".join(f"{name} {figure(measured[name])}" for name in names)

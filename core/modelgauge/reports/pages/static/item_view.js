@@ -31,7 +31,7 @@ function completionView({ completion, annotations }, answerBox, isOfCase) {
   if (completion.left_out) parts.push(make("p", { className: "note" }, "not understood: ", shown(completion.left_out.join(", "))));
   if (completion.finish_reason) parts.push(make("p", { className: "note" }, "ended: ", shown(completion.finish_reason)));
   if (!isOfCase) parts.push(...toolsView(completion.tool_calls), ...metadataView(completion.metadata));
-  for (const [name, value] of Object.entries(annotations ?? {})) if (!isScore(value)) parts.push(section(name, box(asText(filledIn(value)))));
+  for (const [name, value] of Object.entries(annotations ?? {})) if (!isScore(value)) parts.push(section(name, valueView(value)));
   return make("div", {}, ...parts);
 }
 
@@ -77,7 +77,7 @@ function traceView(trace, metrics = []) {
     const about = `${span.name}${kind} · ${span.seconds == null ? "not ended" : secondsText(span.seconds)}`;
     const judged = metrics.filter(({ name }) => name.startsWith(`${span.name}.`)).map(({ name, value, verdict }) =>
       make("span", { className: METRIC_LOOKS[verdict] }, " · ", shown(`${name.slice(span.name.length + 1)} ${value == null ? "none" : amount(Number(value))} ${verdict}`)));
-    const parts = ["input", "output", "error", "metadata"].filter((name) => isFilled(span[name])).map((name) => section(name, spanBox(span[name])));
+    const parts = ["input", "output", "error", "metadata"].filter((name) => isFilled(span[name])).map((name) => section(name, valueView(span[name])));
     const line = parts.length ? folded(about, ...parts) : make("p", {}, shown(about));
     (line.querySelector("summary") ?? line).append(...judged);
     const row = make("li", {}, line, bar);
@@ -87,9 +87,9 @@ function traceView(trace, metrics = []) {
   return section(`Components of ${trace.name} · ${secondsText(trace.seconds ?? 0)}`, tree);
 }
 
-// A value that a span recorded: a text, or fields by their names.
-function spanBox(value) {
-  const isFields = typeof value === "object" && !Array.isArray(value);
+// A recorded value: a text, or fields by their names.
+function valueView(value) {
+  const isFields = value !== null && typeof value === "object" && !Array.isArray(value);
   return isFields ? factsView(Object.entries(filledIn(value))) : box(asText(filledIn(value)), "prose");
 }
 
@@ -101,8 +101,7 @@ function failureView(failure) {
 // The context of an item or a prompt: its fields by their names. Long ones are folded.
 function contextOf(value) {
   if (!isFilled(value)) return [];
-  const isFields = typeof value === "object" && !Array.isArray(value);
-  const content = isFields ? factsView(Object.entries(filledIn(value))) : box(asText(value));
+  const content = valueView(value);
   return [asText(value).length > MOST_UNSCROLLED ? folded("context of the test", content) : section("Context of the test", content)];
 }
 
