@@ -59,6 +59,11 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
     batch_size = 64
     has_deadline = False
     cache_identity = "transformers"
+    meant_by: ClassVar[Mapping[str, str]] = {
+        "peft": "adapter",
+        "device_map": "device",
+        "torch_dtype": "dtype",
+    }
     # What counts is what the files hold, and devices differ by rounding only.
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
         {"model", "revision", "gguf_file", "adapter", "device", "batch_tokens"}

@@ -109,3 +109,18 @@ def test_requests_hold_what_was_asked_for(folder):
     assert sut.translate_chat_prompt(ChatPrompt(chat))["messages"] == [{"role": "user", "content": "Hi"}]
     scored = sut.translate_continuation_prompt(ContinuationPrompt(chat, [" a", " b"]))
     assert scored == {"context": [{"role": "user", "content": "Hi"}], "continuations": [" a", " b"]}
+
+
+def test_words_of_lm_eval_are_answered_with_ours(folder, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "modelgauge",
+        "run-sut",
+        "--prompt",
+        "Hi",
+        "--sut",
+        f"transformers/{folder}?peft=lora",
+    ]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert "'peft' is called 'adapter' here" in ended.stderr
