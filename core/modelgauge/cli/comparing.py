@@ -264,8 +264,7 @@ class BaselineCheck:
     def __init__(
         self, app: App, name: str, gates: Gates, options: Mapping[str, Any], *, for_github: bool = False
     ) -> None:
-        from modelgauge.comparison.pairing.baselines import PINNED
-        from modelgauge.runs.naming import find_runs, lasting_name
+        from modelgauge.runs.naming import PINNED, find_runs, lasting_name
 
         self._is_pinned = name == PINNED  # for what, is known when the tests are
         # The run that is meant now: by the end, others are the latest.

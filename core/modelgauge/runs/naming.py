@@ -18,6 +18,8 @@ from modelgauge.wording.phrases import counted, first_few
 
 log = logging.getLogger(__name__)
 
+PINNED = "pinned"
+"""The name, in a comparison, of the pinned baseline of the runs that are compared with it."""
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _MOST_LISTED = 5
 
@@ -62,6 +64,11 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
         raise RecordError(
             f"There is no run '{name}' in {runs}.{unread} It is a file.",
             fix=f"Give the id or the folder of a run. If it is a bundle, unpack it: modelgauge unbundle {name}",
+        )
+    if name == PINNED:
+        raise RecordError(
+            "'pinned' is the baseline of a comparison, and names no run elsewhere.",
+            fix="Compare a run with it: modelgauge compare pinned RUN. Its id: modelgauge baselines.",
         )
     ids = [run.run_id for found in invocations.values() for run in found]
     newest = f"The latest runs are: {', '.join(sorted(ids)[-3:])}." if ids else "Give its --data-dir."

@@ -338,6 +338,8 @@ def test_pinned_baseline_is_compared_with_until_it_is_unpinned(ran, run):
     ended = ran("good", "--baseline", "pinned")
     assert (ended.code, "is in the trash" in ended.err) == (2, True)
     assert "is in the trash" in run("baselines").out.replace("\n", " ")
+    for command in (("show", "pinned"), ("compare", "latest", "pinned")):
+        assert "'pinned' is the baseline of a comparison" in run(*command).err
     assert run("baselines", "unpin", "test:sums").code == 0
     assert "No baseline is pinned" in run("compare", "pinned", "latest").err
 

@@ -18,15 +18,13 @@ from modelgauge.engine.run_files.ids import why_no_run_id
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.files.regular import is_file
 from modelgauge.files.whole import replacing, turn
-from modelgauge.runs.naming import data_folder
+from modelgauge.runs.naming import PINNED, data_folder
 from modelgauge.runs.notes import Notes
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.runs.trash import TRASH
 from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import first_few
 
-PINNED = "pinned"
-"""The name, in a comparison, of the pinned baseline of the runs that are compared with it."""
 _FILE, _LOCK = "baselines.json", ".baselines.lock"
 _KINDS = {"tag": "tag", "dataset": "data set", "test": "test"}
 _MOST_LISTED = 5
