@@ -18,7 +18,7 @@ import keywords
 
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.program import HEADING
-from modelgauge.cli.run_file import keys_of
+from modelgauge.cli.run_file import list_keys
 from modelgauge.comparison.options import CompareOptions, PlanOptions
 from modelgauge.config.options import options_in
 from modelgauge.config.run_options import RunOptions
@@ -220,7 +220,7 @@ def _options_of(kind: Any) -> str:
 def run_file_page() -> str:
     """Return the page of the keys of run files, under the headings of `run-test --help`."""
     groups: dict[str, list[tuple[str, ...]]] = {}
-    for key, option in keys_of(run_test).items():
+    for key, option in list_keys(run_test).items():
         heading = vars(option).get(HEADING) or "Other keys"
         default = f" [default: {option.default}]" if option.show_default else ""
         groups.setdefault(heading, []).append((f"`{key}`", _written(option), f"{option.help}{default}"))

@@ -206,7 +206,7 @@ class Runner:
             nothing: dict[str, str] = {}
             kept = nothing.get if cache is None else cache.get
             planner = Planner(self.options, kept if caching else None)
-            return [_plan_of(planner, work) for work in works]
+            return [_make_plan(planner, work) for work in works]
 
     async def do(self, works: Sequence[Work], resolver: Resolver, *first: Observer) -> list[TestRecord]:
         """Run works whose names are resolved; the observers `first` come before the runner's own."""
@@ -325,7 +325,7 @@ def _items(
             yield item.item
 
 
-def _plan_of(planner: Planner, work: Work) -> Plan:
+def _make_plan(planner: Planner, work: Work) -> Plan:
     with _making_items(work.test):
         return planner.plan(work)
 

@@ -19,7 +19,7 @@ from modelgauge import load_record
 from modelgauge.cli.commands import pytest_session
 from modelgauge.cli.main import cli
 from modelgauge.engine.run_files.folder import all_runs
-from modelgauge.runs.recorded_run import state_of
+from modelgauge.runs.recorded_run import read_state
 
 
 @pytest.fixture
@@ -175,14 +175,14 @@ def test_an_interrupted_session_keeps_the_cases_that_were_judged(project, send, 
     with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", *workers) as process:
         wait_for(project / "waiting", process)
         (run,) = all_runs(project / "run_data")
-        assert state_of(run) == ("running", None)
+        assert read_state(run) == ("running", None)
         send(process.pid, number)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, output + errors
     (record,) = records(project)
     assert record.counts.scored == 1
     assert "1 of 1 test case passed." in output
-    assert (record.cancelled, state_of(run)[0]) == (True, "interrupted")
+    assert (record.cancelled, read_state(run)[0]) == (True, "interrupted")
     assert record.notes == (
         "The session was interrupted: pytest had collected 2 tests. There are cases of 1 here.",
     )
@@ -199,7 +199,7 @@ def test_a_killed_session_leaves_a_run_with_the_cases_that_were_judged(project, 
         process.communicate(timeout=120)
     killed, finished = all_runs(project / "run_data")
     assert other.returncode == 0
-    assert [state_of(one)[0] for one in (killed, finished)] == ["killed", "finished"]
+    assert [read_state(one)[0] for one in (killed, finished)] == ["killed", "finished"]
     (item,) = killed.items()
     assert (item.test_item.id, item.measurements["passed"]) == ("test_app.py::test_a", 1)
     command = killed.command_line()

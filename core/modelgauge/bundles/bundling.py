@@ -82,7 +82,7 @@ def bundle(
         for run in sorted(runs, key=lambda run: run.run_id):
             made.add(run)
             if with_data:
-                data.add(run, made.owner_of(run), made.data[run.run_id])
+                data.add(run, made.get_owner(run), made.data[run.run_id])
         rows = RowCounts()
         if not redact:
             rows = write_rows(folder / ROWS, made.keys, redactor)
@@ -153,13 +153,13 @@ class _Contents:
         self.data[run.run_id] = {str(name): str(version) for name, version in found.items()}
 
     @staticmethod
-    def owner_of(run: RunFolder) -> str:
+    def get_owner(run: RunFolder) -> str:
         """Return the name of a run's test without options, which owns its data."""
         return str(run.read_manifest().get("test_uid")).partition("?")[0]
 
     def _lines(self, run: RunFolder) -> Iterator[str]:
         """Yield the lines of a journal for the bundle, recording the keys in them."""
-        keys = self.keys.setdefault(self._caches_of(run), set())
+        keys = self.keys.setdefault(self._list_caches(run), set())
         for line in JournalLines(run.journal):
             record = line.record()
             keys.update(keys_in(record))
@@ -168,7 +168,7 @@ class _Contents:
             else:
                 yield make_line(self._remove(record), "", str)[1].decode("utf-8")
 
-    def _caches_of(self, run: RunFolder) -> tuple[CachePlace, ...]:
+    def _list_caches(self, run: RunFolder) -> tuple[CachePlace, ...]:
         """Return the caches that a run may have used. A run from a bundle may name any keys, so it gets no others."""
         beside = (None, run.path.parent.parent)
         if run.is_bundled():

@@ -19,7 +19,7 @@ Scores = Callable[[RunCheck, str], None]
 
 
 @dataclass(slots=True)
-class Checked:
+class BundleCheck:
     """Findings of checking a bundle, or the runs with a name.
 
     Args:
@@ -35,7 +35,7 @@ class Checked:
     runs: list[RunCheck] = field(default_factory=list)
 
 
-def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Scores | None) -> Checked:
+def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Scores | None) -> BundleCheck:
     """Check a bundle, the folder of an unpacked bundle, or runs.
 
     Args:
@@ -47,7 +47,7 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
     Raises:
         RecordError: there is nothing of this name, or it is something else.
     """
-    made, path = Checked(name), Path(name)
+    made, path = BundleCheck(name), Path(name)
     if is_file(path) and path.name not in RUN_FILES:
         check_is_bundle(path)
         with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
@@ -67,14 +67,14 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
     return made
 
 
-def _note_signature(made: Checked, folder: Path, allowed_signers: Path | None) -> None:
+def _note_signature(made: BundleCheck, folder: Path, allowed_signers: Path | None) -> None:
     try:
         made.signed_by = who_signed(folder, allowed_signers)
     except BundleError as error:
         made.findings.append(error.problem.rstrip("."))
 
 
-def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> None:
+def _check_runs(made: BundleCheck, runs: list[RunFolder], scores: Scores | None) -> None:
     for run in runs:
         try:
             found = check_run(run)

@@ -22,7 +22,7 @@ def close(one: float, other: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Declarations:
     """The declarations of a run about its items.
 
     Args:
@@ -43,7 +43,7 @@ class Declared:
     ranges: Mapping[str, RecordedRange] = field(default_factory=dict)
 
 
-def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
+def find_problems(record: ItemRecord, declared: Declarations) -> Iterator[str]:
     """Yield the problems of the record of an item."""
     if declared.is_session:
         repeats = {interaction.repeat for interaction in record.interactions} | _failed_repeats(record)
@@ -56,7 +56,7 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
     yield from _of_values(record, declared)
 
 
-def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
+def _of_answers(record: ItemRecord, declared: Declarations) -> Iterator[str]:
     is_scored, repeats = record.is_scored, declared.reduce.repeats
     failed = _failed_repeats(record)
     is_one_case = repeats == 1 or not declared.is_session
@@ -98,7 +98,7 @@ def _of_prompts(record: ItemRecord, answered: Sequence[Interaction], *, is_whole
         yield "it has an answer without a completion"
 
 
-def _of_annotations(interaction: Interaction, declared: Declared) -> Iterator[str]:
+def _of_annotations(interaction: Interaction, declared: Declarations) -> Iterator[str]:
     for each in interaction.response.completions:
         names = each.annotations.keys()
         for name in sorted(names - declared.annotators):
@@ -108,7 +108,7 @@ def _of_annotations(interaction: Interaction, declared: Declared) -> Iterator[st
             yield f"the annotation '{name}' is missing"
 
 
-def _of_repeats(record: ItemRecord, declared: Declared) -> Iterator[str]:
+def _of_repeats(record: ItemRecord, declared: Declarations) -> Iterator[str]:
     reduce = declared.reduce
     if reduce.repeats == 1:
         return
@@ -125,7 +125,7 @@ def _of_repeats(record: ItemRecord, declared: Declared) -> Iterator[str]:
     yield from differences(record.measurements, values, f"by {reduce.name} of its repeats")
 
 
-def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
+def _of_values(record: ItemRecord, declared: Declarations) -> Iterator[str]:
     for name, value in record.measurements.items():
         low, high = declared.ranges.get(name, (None, None))
         if (low is not None and value < low - _TOLERANCE) or (high is not None and value > high + _TOLERANCE):

@@ -73,7 +73,7 @@ class BundleManifest(Frozen):
     files: dict[str, BundledFile]
 
     def text(self) -> str:
-        """The canonical text of the manifest, which is signed."""
+        """Return the canonical text of the manifest, which is signed."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
 
 
@@ -140,7 +140,7 @@ def problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
         if name not in held:
             yield f"{name!r} is missing"
         else:
-            yield from _problems_of(folder / name, name, manifest.files[name])
+            yield from _find_problems(folder / name, name, manifest.files[name])
     for run in manifest.runs:
         if f"{RUNS}/{run}/{MANIFEST}" not in manifest.files:
             yield f"run {run!r} has no {MANIFEST}"
@@ -155,7 +155,7 @@ def changed(folder: Path, manifest: BundleManifest, run: str) -> Iterator[str]:
             yield f"{file} is not what it was in the bundle: its SHA-256 is another"
 
 
-def _problems_of(path: Path, name: str, listed: BundledFile) -> Iterator[str]:
+def _find_problems(path: Path, name: str, listed: BundledFile) -> Iterator[str]:
     if describe(path) != listed:
         yield f"{name!r} is not what the manifest says: its SHA-256 is another"
     if path.name != MANIFEST:

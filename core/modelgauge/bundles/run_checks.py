@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from modelgauge.bundles.item_checks import Declared, close, problems_of
+from modelgauge.bundles.item_checks import Declarations, close, find_problems
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import RunIdentity, TestRecord
-from modelgauge.data.results import GIVEN, PYTEST, CallsByKind, normalized_result, range_of
+from modelgauge.data.results import GIVEN, PYTEST, CallsByKind, get_range, normalized_result
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.measurer import reducer
@@ -94,7 +94,7 @@ def check_run(run: RunFolder) -> RunCheck:
         made.unchecked.append(f"The run {became}: it has no {RECORD}, so there are no totals and no results.")
     options, own_methods = _options_and_methods(manifest)
     annotators = manifest.get("annotators")
-    declared = Declared(
+    declared = Declarations(
         annotators=frozenset(
             annotators if isinstance(annotators, dict) and annotators else record.annotators
         ),
@@ -104,7 +104,7 @@ def check_run(run: RunFolder) -> RunCheck:
         thresholds=record.thresholds,
         ranges=record.ranges or {},
     )
-    ranges = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    ranges = {name: get_range(ends) for name, ends in (record.ranges or {}).items()}
     index = JournalIndex(run.journal, ranges, options, is_asked=record.prompts is not None)
     tally = _check_items(made, declared, index)
     if recorded.ended:
@@ -126,7 +126,7 @@ def _options_and_methods(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple
     return described.run_options(), ("aggregate_measurements",) if own is None else own
 
 
-def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tally:
+def _check_items(made: RunCheck, declared: Declarations, index: JournalIndex) -> Tally:
     """Check the lines of the journal one by one."""
     tally, number, end = Tally(), 0, 0
     ids: dict[str, int] = {}
@@ -144,7 +144,7 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
                 made.add(f"it stands in line {first} too", number, name)
             elif (first := made.lines.setdefault(record.index, number)) != number:
                 made.add(f"its place in the test, {record.index}, is that of line {first} too", number, name)
-            for problem in problems_of(record, declared):
+            for problem in find_problems(record, declared):
                 made.add(problem, number, name)
             if record.redacted:
                 redacted.append((record.index, name))

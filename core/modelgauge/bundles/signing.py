@@ -7,7 +7,7 @@ from pathlib import Path
 from modelgauge.bundles.manifest import SIGNED_BY
 from modelgauge.engine.run_files.folder import BUNDLE
 from modelgauge.errors import BundleError, UsageError
-from modelgauge.files.regular import bytes_of, bytes_of_file
+from modelgauge.files.regular import bytes_of_file, read_bytes
 
 _PURPOSE = "modelgauge-bundle"
 _KEY = re.compile(r"key (\S+)")
@@ -55,7 +55,7 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
             return UNSIGNED
         raise BundleError("The bundle is not signed.", fix="Ask its author to make it with --sign KEY.")
     if allowed_signers is None:
-        return _key_of(folder)
+        return _read_key(folder)
     bytes_of_file(allowed_signers)  # else a missing file would be a list without a key
     owner = _ssh_keygen("find-principals", "-s", str(signature), "-f", str(allowed_signers))
     if owner is None:
@@ -72,7 +72,7 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
     )
 
 
-def _key_of(folder: Path) -> str:
+def _read_key(folder: Path) -> str:
     done = _ssh_keygen("check-novalidate", "-n", _PURPOSE, "-s", str(folder / SIGNED_BY), of=folder / BUNDLE)
     if done is None:
         return "It has a signature, which is not checked, since `ssh-keygen` is not installed."
@@ -98,7 +98,7 @@ def _ssh_keygen(
     action: str, *arguments: str, of: Path | None = None
 ) -> "subprocess.CompletedProcess[bytes] | None":
     """Run `ssh-keygen -Y`; None if it is not installed. It asks for a key's passphrase in the terminal."""
-    content = None if of is None else bytes_of(of, links=False)
+    content = None if of is None else read_bytes(of, links=False)
     try:
         return subprocess.run(  # noqa: S603  what stands in a bundle is no argument
             ["ssh-keygen", "-Y", action, *arguments],  # noqa: S607  the user's own, wherever it is

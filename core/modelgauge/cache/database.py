@@ -203,7 +203,7 @@ def rows_at(connection: sqlite3.Connection, digest: str) -> Iterator[StoredRow]:
         yield _row_at(connection, rowid) or StoredRow(rowid, digest)
 
 
-def page_of(connection: sqlite3.Connection, after: str) -> tuple[dict[str, bytes], str | None]:
+def read_page(connection: sqlite3.Connection, after: str) -> tuple[dict[str, bytes], str | None]:
     """Return the values of some rows in their order, and where the next page begins; see `CacheBackend.page`."""
     values: dict[str, bytes] = {}
     size = 0
@@ -291,7 +291,7 @@ def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[StoredRo
     return map(StoredRow._make, connection.execute(select, (last,)))
 
 
-def structure_of(connection: sqlite3.Connection) -> str:
+def check_structure(connection: sqlite3.Connection) -> str:
     """Return what SQLite's check of a file finds; "ok" if it is sound."""
     try:
         return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))

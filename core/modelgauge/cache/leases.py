@@ -60,7 +60,7 @@ class Leases:
 
     @property
     def shared(self) -> bool:
-        """Whether another live process has the cache open."""
+        """True if another live process has the cache open."""
         with self.exclusive():
             return bool(self._others())
 

@@ -13,11 +13,11 @@ from modelgauge.cache.backend import CacheBackend, CacheStats, Work
 from modelgauge.cache.database import (
     check_database,
     check_files,
+    check_structure,
     connect,
-    page_of,
+    read_page,
     rows_at,
     rows_of_others,
-    structure_of,
 )
 from modelgauge.errors import CacheError
 from modelgauge.files.lock import lock
@@ -77,12 +77,12 @@ class ReadOnlyFolder(CacheBackend):
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
         """Return some values in the order of their rows."""
         with self._reading() as connection:
-            return page_of(connection, after)
+            return read_page(connection, after)
 
     def check(self) -> tuple[str, int]:
         """Check the file's structure, and count rows that modelgauge did not write."""
         with self._reading() as connection:
-            return structure_of(connection), sum(1 for _ in rows_of_others(connection))
+            return check_structure(connection), sum(1 for _ in rows_of_others(connection))
 
     def stats(self) -> CacheStats:
         """Return the number of rows, the size of the files, and whether another process has the cache open."""

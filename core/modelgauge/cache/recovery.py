@@ -17,6 +17,7 @@ from modelgauge.cache.database import (
     Store,
     StoredRow,
     check_database,
+    check_structure,
     connect,
     file_at,
     is_damage,
@@ -25,7 +26,6 @@ from modelgauge.cache.database import (
     rows_at,
     rows_of_others,
     salvage,
-    structure_of,
 )
 from modelgauge.cache.leases import Leases
 from modelgauge.files.regular import opened
@@ -111,7 +111,7 @@ class RecoveringDatabase:
             What is wrong with the structure, "ok" if nothing is, and the number of those rows.
         """
         with closing(connect(self.file)) as connection:
-            structure = structure_of(connection)
+            structure = check_structure(connection)
         if structure != "ok":
             self.replace(sqlite3.DatabaseError(structure), self._store)
         with self._exclusive(), closing(connect(self.file)) as connection, connection:
@@ -229,7 +229,7 @@ class RecoveringDatabase:
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether another process has quarantined the file and begun a new one."""
+        """True if another process has quarantined the file and begun a new one."""
         return self._identity != file_at(self.file)
 
     def _reconnect_if_replaced(self) -> None:

@@ -136,7 +136,7 @@ class App:
 
     @property
     def as_json(self) -> bool:
-        """Whether `--json` was given: stdout takes one JSON object."""
+        """True if `--json` was given: stdout takes one JSON object."""
         return self.stdout is not None
 
     # --- what commands show ---------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.api import Runner
-from modelgauge.cli.single_call import responses_of, throwaway_runner
+from modelgauge.cli.single_call import list_responses, throwaway_runner
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import (
     AnyPrompt,
@@ -89,12 +89,12 @@ def check(sut: SUTName, sut_options: SUTOptions, **options: Any) -> Check:
     """
     with throwaway_runner(options) as runner:
         made = runner.resolver().sut(sut)
-        asking = _Asking(runner, made, SUTOptions(max_tokens=_MAX_TOKENS).overlaid(sut_options))
+        asking = _FeatureTester(runner, made, SUTOptions(max_tokens=_MAX_TOKENS).overlaid(sut_options))
         findings = [*_findings(asking)]
         return Check(made.uid, findings, asking.spent)
 
 
-class _Asking:
+class _FeatureTester:
     """Sender of questions that adds up their usage."""
 
     def __init__(self, runner: Runner, sut: PromptResponseSUT[Any, Any], options: SUTOptions) -> None:
@@ -119,11 +119,11 @@ class _Asking:
         for item in record.iter_items():
             if item.failure is not None:
                 return [], item.failure.message
-            return list(responses_of(item)), ""
+            return list(list_responses(item)), ""
         return [], "it was not asked"
 
 
-def _findings(asking: _Asking) -> Iterator[Ability]:
+def _findings(asking: _FeatureTester) -> Iterator[Ability]:
     """Yield whether a SUT answers and reports usage, then whether it supports each option."""
     answers, why = asking.ask(_QUESTION)
     yield Ability("answers", bool(answers), _first_answer(answers) or why)
@@ -153,7 +153,7 @@ def _findings(asking: _Asking) -> Iterator[Ability]:
         yield _models(asking)
 
 
-def _log_probabilities(asking: _Asking) -> Ability:
+def _log_probabilities(asking: _FeatureTester) -> Ability:
     """Test whether `top_logprobs` returns log-probabilities."""
     if ProducesPerTokenLogProbabilities not in asking.has:
         return Ability("log-probabilities", None, _NOT_DECLARED)
@@ -163,7 +163,7 @@ def _log_probabilities(asking: _Asking) -> Ability:
     return Ability("log-probabilities", bool(tokens), detail)
 
 
-def _log_likelihoods(asking: _Asking) -> Ability:
+def _log_likelihoods(asking: _FeatureTester) -> Ability:
     """Test whether continuations get scores."""
     answers, why = asking.send(ContinuationPrompt(_CONTEXT, _CONTINUATIONS))
     scores = [
@@ -175,7 +175,7 @@ def _log_likelihoods(asking: _Asking) -> Ability:
     return Ability("log-likelihoods", bool(scores), ", ".join(scores) or why)
 
 
-def _structured_output(asking: _Asking) -> Ability:
+def _structured_output(asking: _FeatureTester) -> Ability:
     """Test whether the answer has the form of `response_schema`, which the question does not mention."""
     if ProducesStructuredOutput not in asking.has:
         return Ability("structured output", None, _NOT_DECLARED)
@@ -185,7 +185,7 @@ def _structured_output(asking: _Asking) -> Ability:
     return Ability("structured output", None if is_cut and not fits else fits, _first_answer(answers) or why)
 
 
-def _models(asking: _Asking) -> Ability:
+def _models(asking: _FeatureTester) -> Ability:
     """Test which models the server lists."""
 
     async def listed() -> Sequence[str]:

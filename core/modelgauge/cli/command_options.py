@@ -13,7 +13,7 @@ from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.allowance import Allowance
-from modelgauge.config.run_options import OPTIONS, Group, options_of
+from modelgauge.config.run_options import OPTIONS, Group, list_options
 from modelgauge.errors import InvalidOptionError, UsageError
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ data_options = together(
 
 def run_options(*groups: Group) -> Callable[[F], F]:
     """Return the run options for commands, by group; `pop_run_options` extracts them."""
-    return declared_options({name: OPTIONS[name] for name in options_of(*groups)}, _OF_RUNS)
+    return declared_options({name: OPTIONS[name] for name in list_options(*groups)}, _OF_RUNS)
 
 
 def pop_run_options(given: dict[str, Any]) -> dict[str, Any]:

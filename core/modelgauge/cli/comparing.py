@@ -161,7 +161,7 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
 # --- what differs between the SUTs of one command -------------------------------------------------------
 
 
-def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
+def describe_differences(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     """Describe the difference between the first SUT and each other one, by the first measurement of each test.
 
     Nothing if runs were stopped or are in progress, are too large to read again, or cannot be compared.
@@ -319,11 +319,11 @@ class BaselineCheck:
             test: what measures them now; None for the test of each.
             resumes: whether they go on, so that none of them can be the baseline.
         """
-        from modelgauge.comparison.pairing.baselines import subjects_of
+        from modelgauge.comparison.pairing.baselines import list_subjects
         from modelgauge.data.results import GIVEN
         from modelgauge.runs.recorded_run import recorded_run
 
-        self.choose(subjects_of(recorded_run(folder)) for folder in folders)
+        self.choose(list_subjects(recorded_run(folder)) for folder in folders)
         own = self._runs.intersection(folder.run_id for folder in folders) if resumes else None
         if own:
             raise RecordError(

@@ -154,13 +154,13 @@ def pop_dataset_tests(
         raise click.UsageError("--column, --delimiter and --encoding describe a --dataset, which is missing.")
     if not files:
         return [], {}
-    from modelgauge.datasets.file_tests import file_named, file_tests, inputs_of, made_metrics
+    from modelgauge.datasets.file_tests import describe_inputs, file_named, file_tests, made_metrics
 
     data_dir = Path(given.get("data_dir") or app.settings.data_dir)
     files = [file_named(file, data_dir) for file in files]
     made = file_tests(files, made_metrics(uids, app.plugins, app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}
-    return list(made.values()), inputs_of(by_uid, uids, form)
+    return list(made.values()), describe_inputs(by_uid, uids, form)
 
 
 def judged_by(judge: str | None) -> AbstractContextManager[None]:

@@ -64,7 +64,7 @@ def stored_answers(
     keys: dict[tuple[str | None, Path], dict[str, None]] = {}
     known: set[str] = set()
     for run in runs:
-        of_run = keys.setdefault(_cache_of(run, settings, given), {})
+        of_run = keys.setdefault(_find_cache(run, settings, given), {})
         for record in recorded_run(run).items().records():
             known.add(str(record.test_item.id))
             if not items or str(record.test_item.id) in items:
@@ -78,7 +78,7 @@ def stored_answers(
     return [StoredAnswers(*place, _there(*place, list(wanted))) for place, wanted in keys.items()]
 
 
-def _cache_of(run: RunFolder, settings: Settings, given: str | None) -> tuple[str | None, Path]:
+def _find_cache(run: RunFolder, settings: Settings, given: str | None) -> tuple[str | None, Path]:
     data_dir = run.path.parent.parent if run.path.parent.name == RUNS else settings.data_dir
     if run.is_bundled():
         return None, data_dir

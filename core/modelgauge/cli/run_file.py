@@ -12,14 +12,14 @@ import click
 
 from modelgauge.config.settings import names_a_file, read_toml
 from modelgauge.errors import InputFileError, ModelGaugeError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.regular import read_bytes
 from modelgauge.wording.did_you_mean import did_you_mean
 
 _OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
 """Options that say how one call of the command is shown, which no file says."""
 
 
-def keys_of(command: click.Command) -> dict[str, click.Option]:
+def list_keys(command: click.Command) -> dict[str, click.Option]:
     """Return the keys of a run file: option names with `_` for `-`; repeatable options have their name in Python."""
     options = [
         option
@@ -49,12 +49,12 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> tup
         SettingsError: it is not TOML.
         InputFileError: a key is none, or a value is not valid; the message names file and line.
     """
-    tables, text = read_toml(path), bytes_of(path).decode("utf-8-sig")
-    keys = keys_of(command)
+    tables, text = read_toml(path), read_bytes(path).decode("utf-8-sig")
+    keys = list_keys(command)
     spelled = {**{_flag(option): key for key, option in keys.items()}, **{key: key for key in keys}}
     values: dict[str, Any] = {}
     for written, value in tables.items():
-        where = f"{path}{_line_of(written, text)}"
+        where = f"{path}{_locate_key(written, text)}"
         if written not in spelled:
             raise InputFileError(
                 f"{where}: there is no key '{written}'.",
@@ -74,7 +74,7 @@ def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> tup
     return text, {name: value for name, value in values.items() if value is not None}
 
 
-def _line_of(key: str, text: str) -> str:
+def _locate_key(key: str, text: str) -> str:
     """Return `, line N` for a key in a TOML file; "" if it is written in an unusual way."""
     found = re.search(rf"""^[ \t]*\[*[ \t]*["']?{re.escape(key)}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
     return "" if found is None else f", line {text.count(chr(10), 0, found.start()) + 1}"

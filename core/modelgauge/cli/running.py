@@ -241,7 +241,7 @@ class _Ending:
         details: bool,
     ) -> None:
         """Write the output file, then print the results."""
-        from modelgauge.cli.comparing import differences_of
+        from modelgauge.cli.comparing import describe_differences
         from modelgauge.runs.group_means import group_means
         from modelgauge.runs.record_files import record_as_json, records_as_json
 
@@ -269,7 +269,9 @@ class _Ending:
                     runs,
                     shown_by=self.verb,
                     details=details,
-                    differences=() if len(checks) > 1 or self.interrupted else differences_of(app, runs),
+                    differences=()
+                    if len(checks) > 1 or self.interrupted
+                    else describe_differences(app, runs),
                 )
 
     def note_reasons(self) -> None:

@@ -181,14 +181,14 @@ def _make_call(
         if item.failure is not None:
             call.failure = item.failure
             if not annotators:
-                call.answer = next(responses_of(item), None)
+                call.answer = next(list_responses(item), None)
             continue
         first = item.interactions[0].response.completions[0]
-        call.answer = first.get_annotation(_ANNOTATION) if annotators else next(responses_of(item))
+        call.answer = first.get_annotation(_ANNOTATION) if annotators else next(list_responses(item))
     return call
 
 
-def responses_of(item: ItemRecord) -> Iterator[SUTResponse]:
+def list_responses(item: ItemRecord) -> Iterator[SUTResponse]:
     """Return the responses to an item's prompts, without annotations."""
     return (interaction.response.unannotated for interaction in item.interactions)
 

@@ -111,12 +111,12 @@ def check_again(thresholds: Sequence[ResultThreshold], folders: Sequence[RunFold
 
 def _declared_by(record: TestRecord) -> dict[str, tuple[float, float] | None]:
     """Return the declared measurements that are results of a record, with their ranges."""
-    from modelgauge.data.results import range_of
+    from modelgauge.data.results import get_range
 
     found: dict[str, tuple[float, float] | None] = dict.fromkeys(record.result)
     for name in record.result:
         if (ends := (record.ranges or {}).get(record.measurement_of(name))) is not None:
-            found[name] = range_of(ends)
+            found[name] = get_range(ends)
     return found
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from modelgauge.comparison.contrasts import Contrast, contrasts_of
+from modelgauge.comparison.contrasts import Contrast, build_contrasts
 from modelgauge.comparison.difference import MeasurementComparison
 from modelgauge.comparison.families import Family
 from modelgauge.comparison.item_pairs import ItemPairs
-from modelgauge.comparison.leaderboards import Board, boards_of
+from modelgauge.comparison.leaderboards import Board, build_boards
 from modelgauge.comparison.means import MeanContrast, means_over_tests
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
@@ -21,9 +21,9 @@ from modelgauge.comparison.pairing.paired_runs import (
     paired_runs,
     paired_systems,
 )
-from modelgauge.comparison.pairing.systems import systems_of
+from modelgauge.comparison.pairing.systems import list_systems
 from modelgauge.comparison.result import Comparison
-from modelgauge.data.base import items_of
+from modelgauge.data.base import list_names
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -76,7 +76,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
         RecordError: the items of a run cannot be read, or runs differ in what makes numbers comparable.
         InvalidDataError: a value is outside its range.
     """
-    baseline, *others = systems_of(runs)
+    baseline, *others = list_systems(runs)
     candidates = [system for system in others if common_tests(baseline, system)]
     options = CompareOptions()
     return compare_pairs(paired_systems([baseline, *candidates], options), options) if candidates else None
@@ -108,12 +108,12 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
     if not pairs:
         raise RecordError(
             "No measurement is there on both sides: "
-            + "; ".join(f"{name}: {items_of(values)}" for name, values in _measurements(runs).items())
+            + "; ".join(f"{name}: {list_names(values)}" for name, values in _measurements(runs).items())
             + ".",
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
-    contrasts = contrasts_of(pairs, options)
-    means, boards = means_over_tests(contrasts), boards_of(contrasts, options)
+    contrasts = build_contrasts(pairs, options)
+    means, boards = means_over_tests(contrasts), build_boards(contrasts, options)
     parts: list[Contrast | MeanContrast | Board] = [*contrasts, *means, *boards]
     p_values = {question: p for part in parts for question, p in part.p_values().items()}
     family = Family.adjusting(runs.baseline.label, options.alpha, p_values)
@@ -143,7 +143,7 @@ def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
         if name not in known:
             raise UnknownNameError(
                 f"There is no measurement '{name}' to compare.",
-                fix=f"{did_you_mean(name, known)}The measurements are: {items_of(known)}.",
+                fix=f"{did_you_mean(name, known)}The measurements are: {list_names(known)}.",
             )
     return [name for name in known if not options.measurements or name in options.measurements]
 

@@ -25,10 +25,10 @@ from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.designs import paired_repeat_variance
 from modelgauge.stats.comparisons.equivalence import equivalence_test
 from modelgauge.stats.comparisons.families import interaction_test
-from modelgauge.stats.comparisons.paired import differences_of
+from modelgauge.stats.comparisons.paired import compute_differences
 
 
-def contrasts_of(pairs: Sequence[tuple[ItemPairs, str]], options: CompareOptions) -> "list[Contrast]":
+def build_contrasts(pairs: Sequence[tuple[ItemPairs, str]], options: CompareOptions) -> "list[Contrast]":
     """Compare measurements of paired items. Those with equal values on all items of both sides ask one question.
 
     A score of 0 or 1 and whether it passed, say: they must not cost each other's p values.
@@ -235,7 +235,7 @@ def _p_interaction(values: PairedValues, groups: Mapping[str, PairedValues]) -> 
     if values.clusters is not None and sum(part.n_units for part in groups.values()) != values.n_units:
         return None
     errors = [
-        differences_of(part.before, part.after, part.clusters, part.declared).error
+        compute_differences(part.before, part.after, part.clusters, part.declared).error
         for part in groups.values()
     ]
     known = [error for error in errors if error.stderr]

@@ -14,7 +14,7 @@ from modelgauge.comparison.verdicts import may_be_worse, missing_items_text
 from modelgauge.config.allowance import Allowance
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import figure_beside
-from modelgauge.data.results import range_of
+from modelgauge.data.results import get_range
 from modelgauge.errors import InvalidOptionError
 from modelgauge.runs.conditions import Condition, check_known, check_within
 from modelgauge.runs.recorded_run import RecordedRun
@@ -88,7 +88,7 @@ class Gates:
             InvalidOptionError: the baseline has no such measurement, or no value of it could be on the other side of a
                 condition, or a margin is no part of its range.
         """
-        ranges = {name: ends for run in baseline for name, ends in _ranges_of(run).items()}
+        ranges = {name: ends for run in baseline for name, ends in _list_ranges(run).items()}
         named = (*options.measurements, *options.lower_is_better, *options.higher_is_better)
         for name in named if ranges else ():
             check_known(name, ranges, "measurements of the baseline", "in the baseline's runs")
@@ -160,10 +160,10 @@ class Gates:
             yield GateOutcome.of(f"--max-failed {self.max_failed.text}", row, why, passed=passed)
 
 
-def _ranges_of(run: RecordedRun) -> dict[str, Interval | None]:
+def _list_ranges(run: RecordedRun) -> dict[str, Interval | None]:
     """Return the range of each measurement of a run, by its name in comparisons; None for an unknown range."""
     items, record = run.frame(), run.record
-    declared = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    declared = {name: get_range(ends) for name, ends in (record.ranges or {}).items()}
     ranges = {name: declared.get(name, items.bool_ranges.get(name)) for name in items.names}
     ending = "" if record.reduction is None else f".{record.reduction}"
     return {**ranges, **{f"{name}{ending}": ends for name, ends in ranges.items()}}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
-from modelgauge.data.annotations import completions_of
+from modelgauge.data.annotations import list_completions
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
@@ -149,7 +149,7 @@ class ItemPairs:
     def _flipped(
         self, at: int, baseline: ItemRecord, candidate: ItemRecord, measurement: str, *, won: bool
     ) -> FlippedItem:
-        before, after = completions_of(baseline.interactions), completions_of(candidate.interactions)
+        before, after = list_completions(baseline.interactions), list_completions(candidate.interactions)
         return FlippedItem(
             test=self.test,
             measurement=measurement,

@@ -16,7 +16,7 @@ from modelgauge.comparison.item_pairs import ItemPairs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_values import PairedValues
 from modelgauge.comparison.result import LeaderboardTable, RankedSystem
-from modelgauge.stats.comparisons.leaderboard import groups_of
+from modelgauge.stats.comparisons.leaderboard import find_groups
 from modelgauge.stats.intervals import CONFIDENCE, joined_clusters
 
 Pair = tuple[int, int]
@@ -89,7 +89,7 @@ class Board(NamedTuple):
         return _table(self, family.baseline, found, apart)
 
 
-def boards_of(contrasts: Sequence[Contrast], options: CompareOptions) -> list[Board]:
+def build_boards(contrasts: Sequence[Contrast], options: CompareOptions) -> list[Board]:
     """Return the leaderboard of each measurement of each test that three systems or more have values of."""
     found: dict[tuple[str, str], list[Contrast]] = {}
     for contrast in contrasts:
@@ -134,7 +134,7 @@ def _table(
             for place in order
         ),
         groups=tuple(
-            tuple(labels[place] for place in group) for group in groups_of(better | better.T, order)
+            tuple(labels[place] for place in group) for group in find_groups(better | better.T, order)
         ),
         intervals=tuple(_intervals(labels, order, found)),
     )

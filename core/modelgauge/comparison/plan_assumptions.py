@@ -27,7 +27,7 @@ from modelgauge.stats.comparisons.designs import (
     paired_repeat_variance,
     repeat_variance,
 )
-from modelgauge.stats.comparisons.paired import correlation, differences_of
+from modelgauge.stats.comparisons.paired import compute_differences, correlation
 from modelgauge.wording.phrases import counted
 
 # Runs of other tests say how much systems vary, too.
@@ -243,7 +243,7 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
     return Assumptions(
         **_variation(values[:, both], repeats),
         measurement=name,
-        unseen=differences_of(values[0, both], values[1, both], None, items.ranges.get(name)).unseen,
+        unseen=compute_differences(values[0, both], values[1, both], None, items.ranges.get(name)).unseen,
         items=values.shape[1],
         repeats=records[0].repeats if same_repeats else 1,
         failure_rates=tuple((1 - scored.mean(axis=1)).tolist()),

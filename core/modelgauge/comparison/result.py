@@ -75,7 +75,7 @@ class LeaderboardTable(Frozen):
     intervals: tuple[tuple[Text, Text, FiniteFloat, FiniteFloat], ...] = ()
 
 
-class Differing(Frozen):
+class RunDifference(Frozen):
     """A difference between two compared runs, other than their answers.
 
     Args:
@@ -123,7 +123,7 @@ class Comparison(Frozen):
     comparisons: tuple[MeasurementComparison, ...]
     macro: tuple[MacroComparison, ...] = ()
     leaderboard: tuple[LeaderboardTable, ...] = ()
-    differs: tuple[Differing, ...] = ()
+    differs: tuple[RunDifference, ...] = ()
     notes: tuple[Text, ...] = ()
     _paired: Sequence[ItemPairs] = PrivateAttr(default=())
 

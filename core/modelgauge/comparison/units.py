@@ -35,6 +35,6 @@ class Unit(NamedTuple):
         return " to ".join(self.signed(end, error or abs(ends[1] - ends[0])) for end in ends)
 
 
-def unit_of(value_range: Interval | None) -> Unit:
+def choose_unit(value_range: Interval | None) -> Unit:
     """Return the unit for a measurement's differences: points for shares from 0 to 1."""
     return Unit(100, "points") if value_range == (0, 1) else Unit(1, "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from modelgauge.comparison.difference import Difference, Interval, MarginTest, Verdict
 from modelgauge.comparison.families import Family
-from modelgauge.comparison.units import unit_of
+from modelgauge.comparison.units import choose_unit
 from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.stats.intervals import CONFIDENCE
 from modelgauge.wording.figures import exact, figure
@@ -245,7 +245,7 @@ class _Amounts:
     """Formatter of differences: in points if values go from 0 to 1, with the digits that the error bar allows."""
 
     def __init__(self, row: Difference) -> None:
-        self._unit = unit_of(row.value_range)
+        self._unit = choose_unit(row.value_range)
         low, high = row.interval or row.bounds or (0.0, 0.0)
         self._error = self._unit.scale * (high - low) / 2 or None
 

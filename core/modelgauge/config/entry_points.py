@@ -136,17 +136,17 @@ def _is_no_folder(folder: str) -> bool:
 def _from_folders(folders: Iterable[str]) -> Iterator[PluginEntryPoint]:
     seen: set[str] = set()
     for folder in folders:
-        for name, path in _installed_in(folder, _version_of(folder or ".")):
+        for name, path in _installed_in(folder, _read_version(folder or ".")):
             if name not in seen:
                 seen.add(name)
-                yield from _announced_by(path, _version_of(f"{path}/entry_points.txt"))
+                yield from _announced_by(path, _read_version(f"{path}/entry_points.txt"))
 
 
 _Version = tuple[int, ...]
 """Fingerprint that changes when a file is rewritten, or something in a folder is installed or removed."""
 
 
-def _version_of(path: str) -> _Version:
+def _read_version(path: str) -> _Version:
     try:
         now = os.stat(path)  # noqa: PTH116  see above
     except OSError:

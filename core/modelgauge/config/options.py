@@ -179,7 +179,7 @@ class Option(NamedTuple):
 
     @property
     def several(self) -> bool:
-        """Whether the option may be given several times."""
+        """True if the option may be given several times."""
         return isinstance(self.default, tuple)
 
 
@@ -197,12 +197,12 @@ def option(default: T, help: str = "", **facts: Unpack[Facts]) -> T:  # noqa: A0
 @cache
 def options_in(kind: Any) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name."""
-    return {field.name: _option_of(field) for field in fields(kind) if "facts" in field.metadata}
+    return {field.name: _make_option(field) for field in fields(kind) if "facts" in field.metadata}
 
 
-def _option_of(field: Field[Any]) -> Option:
+def _make_option(field: Field[Any]) -> Option:
     facts: Facts = field.metadata["facts"]
-    values = facts["values"] if "values" in facts else _values_of(field.type, facts)
+    values = facts["values"] if "values" in facts else _choose_values(field.type, facts)
     return Option(
         None if field.default is MISSING else field.default,
         field.metadata["help"],
@@ -213,7 +213,7 @@ def _option_of(field: Field[Any]) -> Option:
     )
 
 
-def _values_of(kind: Any, facts: Facts) -> Values:
+def _choose_values(kind: Any, facts: Facts) -> Values:
     """Return the values that a type stands for: of `int | None` the whole numbers, of `tuple[str, ...]` the texts."""
     if get_origin(kind) in (Union, UnionType):
         [kind] = [part for part in get_args(kind) if part is not NoneType]

@@ -249,7 +249,7 @@ class RunOptions:
 
     def recorded(self) -> dict[str, Any]:
         """Return the options for a run's manifest."""
-        unrecorded = options_of("code", "process")
+        unrecorded = list_options("code", "process")
         kept = {name: getattr(self, name) for name in OPTIONS if name not in unrecorded}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
         cache = self.cache
@@ -263,6 +263,6 @@ OPTIONS: dict[str, Option] = options_in(RunOptions)
 """Each option by its name."""
 
 
-def options_of(*groups: Group) -> list[str]:
+def list_options(*groups: Group) -> list[str]:
     """Return the names of the options in some groups."""
     return [name for name, info in OPTIONS.items() if info.group in groups]

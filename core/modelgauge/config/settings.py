@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from modelgauge.config.options import YES_NO
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
-from modelgauge.files.regular import bytes_of, is_file, real_path
+from modelgauge.files.regular import is_file, read_bytes, real_path
 from modelgauge.wording.did_you_mean import closest, known_names
 
 T = TypeVar("T")
@@ -262,7 +262,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     # Imported when there is a file: most projects have none.
     toml = import_module("tomllib")
     try:
-        parsed: dict[str, Any] = toml.loads(bytes_of(file).decode("utf-8-sig"))
+        parsed: dict[str, Any] = toml.loads(read_bytes(file).decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(
             f"{file} cannot be read: {error.strerror}.", fix="Correct or remove it."

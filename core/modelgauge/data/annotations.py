@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Supports
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from modelgauge.data.base import Count, Frozen, Text, items_of, of_valid, typed
-from modelgauge.data.items import PromptWithContext, TestItem, context_of
+from modelgauge.data.base import Count, Frozen, Text, list_names, of_valid, typed
+from modelgauge.data.items import PromptWithContext, TestItem, get_context
 from modelgauge.data.json_values import check_exact, finite_number
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.errors import InvalidDataError
@@ -43,7 +43,7 @@ class SUTCompletionAnnotations(Frozen):
         if key not in self.annotations:
             raise InvalidDataError(
                 f"There is no annotation '{key}'.",
-                fix=f"{did_you_mean(key, self.annotations)}Here are: {items_of(self.annotations)}.",
+                fix=f"{did_you_mean(key, self.annotations)}Here are: {list_names(self.annotations)}.",
             )
         value = self.annotations[key]
         return value if cls is None else typed(value, cls)
@@ -181,7 +181,7 @@ def add_annotations(
     )
 
 
-def completions_of(interactions: Iterable[Interaction]) -> list[SUTCompletionAnnotations]:
+def list_completions(interactions: Iterable[Interaction]) -> list[SUTCompletionAnnotations]:
     """Return all completions of some interactions, with their annotations, in order."""
     return [completion for interaction in interactions for completion in interaction.response.completions]
 
@@ -217,7 +217,7 @@ class _OfItem(Frozen):
     @property
     def context(self) -> Any:
         """The item's context, or where it has none the context of its only prompt."""
-        return context_of(self.test_item)
+        return get_context(self.test_item)
 
 
 class TestItemAnnotations(_OfItem):
@@ -250,7 +250,7 @@ class TestItemAnnotations(_OfItem):
         return self._only().get_annotation(key) if cls is None else self._only().get_annotation(key, cls)
 
     def _only(self) -> SUTCompletionAnnotations:
-        completions = completions_of(self.interactions)
+        completions = list_completions(self.interactions)
         if len(completions) != 1:
             raise InvalidDataError(
                 f"Item '{self.test_item.id}' has {len(completions)} completions, so there is no single text.",

@@ -379,6 +379,6 @@ def _is_one(value: Any, cls: type[T]) -> TypeGuard[T]:
         return False
 
 
-def items_of(mapping: Mapping[str, Any]) -> str:
+def list_names(mapping: Mapping[str, Any]) -> str:
     """Format the names in a mapping for messages."""
     return ", ".join(f"'{name}'" for name in mapping) or "none"

@@ -54,7 +54,7 @@ AdditionalMetadata = Annotated[
 ]
 
 
-class _Copied(Frozen):
+class _CaseBase(Frozen):
     """Test cases and goldens: their lists and mappings are their own."""
 
     what_it_is: ClassVar[str] = "test case"
@@ -102,7 +102,7 @@ class _Copied(Frozen):
         return type(self)(**{**held, **fields})
 
 
-class Fixed(_Copied):
+class Fixed(_CaseBase):
     """Test cases: their lists and mappings are read-only too."""
 
     def model_post_init(self, _: Any, /) -> None:
@@ -133,7 +133,7 @@ class WithAdditionalMetadata:
         return held
 
 
-class Exchange(_Copied):
+class Exchange(_CaseBase):
     """The fields that `LLMTestCase` and `Golden` share."""
 
     input: Text
@@ -151,7 +151,7 @@ class Exchange(_Copied):
     custom_column_key_values: OwnJsonObject | None = None
 
 
-class Conversation(_Copied):
+class Conversation(_CaseBase):
     """The fields that `ConversationalTestCase` and `ConversationalGolden` share."""
 
     chatbot_role: Text | None = None
@@ -201,7 +201,7 @@ class ConversationArguments(_Arguments, total=False):
 # --- what makes a golden editable ------------------------------------------------------------------------
 
 
-class Editable(_Copied):
+class Editable(_CaseBase):
     """Goldens: they can be changed after they were made; an assigned value is checked as in the constructor.
 
     What is put into a list or mapping of it is not; that is for `check` to find.

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from modelgauge.data.annotations import Interactions, Measurements, completions_of
+from modelgauge.data.annotations import Interactions, Measurements, list_completions
 from modelgauge.data.base import Count, Frozen, added_later
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import class_name, is_exact
@@ -134,8 +134,8 @@ class ItemRecord(Frozen):
     @property
     def spans(self) -> tuple[Span, ...]:
         """The spans of an observed app, those of completed uses first."""
-        completions = [each.completion for each in completions_of(self.interactions)]
-        traces = [trace for completion in completions if (trace := trace_of(completion))]
+        completions = [each.completion for each in list_completions(self.interactions)]
+        traces = [trace for completion in completions if (trace := get_trace(completion))]
         failed = () if self.failure is None else self.failure.traces
         return tuple([span for trace in (*traces, *failed) for span in trace.spans])
 
@@ -269,7 +269,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in _FLAT if name in fields}
 
 
-def trace_of(completion: SUTCompletion) -> Trace | None:
+def get_trace(completion: SUTCompletion) -> Trace | None:
     """Return the trace of the observed app behind a completion; None if its metadata has none."""
     if TRACE not in completion.metadata:
         return None

@@ -97,7 +97,7 @@ class TestItem(Frozen, _WithContext):
         ) -> None: ...
 
 
-def context_of(item: TestItem) -> Any:
+def get_context(item: TestItem) -> Any:
     """Return the context of an item, or of its only prompt if the item has none."""
     is_of_prompt = item.context is None and len(item.prompts) == 1
     return item.prompts[0].context if is_of_prompt else item.context

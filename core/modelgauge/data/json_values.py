@@ -327,7 +327,7 @@ _TAGS = {
     "$set": "of",
     "$text": "text",
 }
-"""Where an object that JSON does not know has its value, by its tag; where that is empty, the tag has it."""
+"""Attributes with the value of an object that JSON does not know, by its tag; if empty, the tag has the value."""
 
 
 def without_tags(value: Any) -> Any:

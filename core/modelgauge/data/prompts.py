@@ -179,7 +179,7 @@ class ChatPrompt(_Prompt):
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
         """The messages with their roles."""
-        return _parts_of(self.messages)
+        return _list_parts(self.messages)
 
     def with_texts(self, change: Callable[[str], str]) -> Self:
         """Return a copy with other texts of the messages; see `parts`."""
@@ -222,7 +222,7 @@ class ContinuationPrompt(_Prompt):
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
         """The context, then the continuations."""
-        context = (("context", self.context),) if isinstance(self.context, str) else _parts_of(self.context)
+        context = (("context", self.context),) if isinstance(self.context, str) else _list_parts(self.context)
         return (*context, *(("continuation", text) for text in self.continuations))
 
     def with_texts(self, change: Callable[[str], str]) -> Self:
@@ -236,7 +236,7 @@ PROMPTS = (TextPrompt, ChatPrompt, ContinuationPrompt)
 """The classes of prompts."""
 
 
-def _parts_of(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
+def _list_parts(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
     return tuple([(message.role.value, message.text) for message in messages])
 
 

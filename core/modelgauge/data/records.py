@@ -183,7 +183,7 @@ class TestRecord(RunIdentity):
 
     @property
     def ended_early(self) -> bool:
-        """Whether the run was interrupted, or stopped by a failure."""
+        """True if the run was interrupted, or stopped by a failure."""
         return self.cancelled or self.failure is not None
 
     @property

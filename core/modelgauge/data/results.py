@@ -40,7 +40,7 @@ def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, Reco
     }
 
 
-def range_of(recorded: RecordedRange) -> tuple[float, float]:
+def get_range(recorded: RecordedRange) -> tuple[float, float]:
     """Return a recorded range with None replaced by infinity."""
     low, high = recorded
     return -math.inf if low is None else low, math.inf if high is None else high
@@ -215,8 +215,8 @@ Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 
 # --- what was used ----------------------------------------------------------------------------------
 #
-# `Used` names all of it. Files contain its parts: record.json has `CallsByKind` among its `counts`, `Spent` as `spent`,
-# and `seconds`; totals.json has all fields side by side.
+# `TotalUsage` has all of it. Files contain its parts: record.json has `CallsByKind` among its `counts`, `Spent` as
+# `spent`, and `seconds`; totals.json has all fields side by side.
 
 
 class Amounts(Frozen):
@@ -277,7 +277,7 @@ class Spent(Amounts):
     forward_passes: Count = added_later(0)
 
 
-class Used(CallsByKind, Spent):
+class TotalUsage(CallsByKind, Spent):
     """Everything that calls used. What a session used is the difference of two.
 
     Args:

@@ -1,4 +1,4 @@
-"""What an app is tested with: goldens (inputs and references), and test cases (these with what the app did).
+"""Goldens (inputs and references), and test cases (goldens with the app's answer).
 
 Test cases record what happened, so they and their lists are frozen. Goldens are editable: a data set is
 curated. How they are gathered and read from files lives in `modelgauge.evals`; how they are judged, in
@@ -154,10 +154,10 @@ class Turn(Frozen, WithMetadata):
 def _as_turns(value: Any) -> Any:
     """Split each test case among the turns into its question and its answer."""
     listed = isinstance(value, list | tuple)
-    return [turn for at, given in enumerate(value) for turn in _turns_of(given, at)] if listed else value
+    return [turn for at, given in enumerate(value) for turn in _split_turn(given, at)] if listed else value
 
 
-def _turns_of(turn: Any, place: int) -> list[Any]:
+def _split_turn(turn: Any, place: int) -> list[Any]:
     if isinstance(turn, Mapping) and "input" in turn and "role" not in turn:
         turn = LLMTestCase(**turn)
     if not isinstance(turn, LLMTestCase):

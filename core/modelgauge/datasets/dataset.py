@@ -22,14 +22,14 @@ from modelgauge.datasets.dataset_files import (
     FilePath,
     FileType,
     csv_rows,
-    file_type_of,
+    detect_file_type,
     path_to_save,
     read_source,
     write_rows,
 )
 from modelgauge.datasets.fields import NamedColumns, names_columns
 from modelgauge.datasets.reading import read_goldens, read_members, read_test_cases
-from modelgauge.datasets.rows import MARK, AnyGolden, AnyTestCase, Reading, checked_row, row_of, rows_of
+from modelgauge.datasets.rows import MARK, AnyGolden, AnyTestCase, Reading, checked_row, make_row, make_rows
 from modelgauge.datasets.versioned import Versioned
 from modelgauge.documents.document import Heading, TableBlock, TableColumn
 from modelgauge.documents.notebook import as_notebook
@@ -90,7 +90,7 @@ class EvaluationDataset(Versioned):
 
     @property
     def is_multi_turn(self) -> bool:
-        """Whether it contains conversations; False if it is empty."""
+        """True if it contains conversations; False if it is empty."""
         first = next(iter([*self._goldens[:1], *self._test_cases[:1]]), None)
         return isinstance(first, ConversationalGolden | ConversationalTestCase)
 
@@ -131,7 +131,7 @@ class EvaluationDataset(Versioned):
         return f"<EvaluationDataset {named}{goldens}, {cases}>"
 
     def _repr_html_(self) -> str:
-        head, *rows = csv_rows([row_of(member) for member in list(self)[:10]])
+        head, *rows = csv_rows([make_row(member) for member in list(self)[:10]])
         columns = [
             TableColumn(name or "", [cell or "" for cell in cells])
             for name, *cells in zip(head, *rows, strict=True)
@@ -195,7 +195,7 @@ class EvaluationDataset(Versioned):
             InputFileError: the name ends in something else, or the file cannot be read.
         """
         dataset = cls(name=name)
-        for reading in read_members(*read_source(file_path, file_type_of(file_path), columns)):
+        for reading in read_members(*read_source(file_path, detect_file_type(file_path), columns)):
             dataset._accept(reading)
         return dataset
 
@@ -348,7 +348,7 @@ class EvaluationDataset(Versioned):
             OSError: the disk refuses.
         """
         path = path_to_save(file_type, directory, file_name)
-        rows = rows_of(self._goldens, self._test_cases if include_test_cases else ())
+        rows = make_rows(self._goldens, self._test_cases if include_test_cases else ())
         if not self._goldens:  # a file of test cases, which need no mark
             rows = [{name: value for name, value in row.items() if name != MARK} for row in rows]
         if not rows:

@@ -17,7 +17,7 @@ from modelgauge.datasets.rows import MARK
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.formulas import ESCAPED, is_formula, with_escapes
 from modelgauge.files.json_lines import dumps_exactly, json_lines_writer
-from modelgauge.files.regular import path_of, real_path
+from modelgauge.files.regular import make_path, real_path
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
 from modelgauge.files.whole import replacing
 
@@ -27,14 +27,14 @@ FileType: TypeAlias = Literal["csv", "json", "jsonl"]
 FILE_TYPES: tuple[str, ...] = get_args(FileType)
 
 
-def file_type_of(path: FilePath) -> str:
+def detect_file_type(path: FilePath) -> str:
     """Return the type of a file by its extension: csv, json or jsonl.
 
     Raises:
         InputFileError: the file has another type.
         InvalidOptionError: it is not a path.
     """
-    ending = path_of(path).suffix.lower().lstrip(".")
+    ending = make_path(path).suffix.lower().lstrip(".")
     if ending not in FILE_TYPES:
         raise InputFileError(
             f"{str(path)!r} is not a data set by its name.",
@@ -80,7 +80,7 @@ class FileForm(NamedTuple):
 
     def read(self, file: FilePath) -> tuple[Table, NamedColumns]:
         """Read the rows of a file of this form; see `read_source`."""
-        return read_source(file, file_type_of(file), self.arguments(file))
+        return read_source(file, detect_file_type(file), self.arguments(file))
 
     def arguments(self, file: FilePath) -> dict[str, Any]:
         """Return the arguments of `EvaluationDataset.from_file` for this format. Only CSV files have a delimiter.
@@ -91,7 +91,7 @@ class FileForm(NamedTuple):
         Raises:
             InputFileError: its type is unknown.
         """
-        delimiter = self.delimiter if file_type_of(file) == "csv" else None
+        delimiter = self.delimiter if detect_file_type(file) == "csv" else None
         written = {"encoding_type": self.encoding, "delimiter": delimiter}
         given = {name: value for name, value in written.items() if value is not None}
         return as_arguments(self.columns) | given
@@ -111,7 +111,7 @@ _HOW_TO_WRITE = {
 
 def without_goldens(path: FilePath) -> InputFileError:
     """Return the error for a readable file without goldens."""
-    return InputFileError(f"{path} holds no goldens.", fix=_HOW_TO_WRITE[file_type_of(path)])
+    return InputFileError(f"{path} holds no goldens.", fix=_HOW_TO_WRITE[detect_file_type(path)])
 
 
 def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
@@ -169,7 +169,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
             f"file_name={name!r} is a path, and not the name of a file.",
             fix='Name the folder apart: save_as(…, directory="folder", file_name="goldens").',
         )
-    return path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
+    return make_path(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
 
 
 def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], *, raw: bool = False) -> None:

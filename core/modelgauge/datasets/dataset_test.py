@@ -70,7 +70,7 @@ class DatasetTest(JudgedTest):
         self, uid: str, dataset: EvaluationDataset | Sequence[Member], metrics: Sequence[Metric]
     ) -> None:
         super().__init__(uid)
-        dataset = _dataset_of(dataset)
+        dataset = _make_dataset(dataset)
         self.metrics = keyed(metrics)
         self._declare(self.metrics)
         self.members: list[Member] = list(dataset.goldens or dataset.test_cases)
@@ -107,10 +107,10 @@ class DatasetTest(JudgedTest):
         ids = item_ids(self.members)
         for member, item_id in zip(self.members, ids, strict=True):
             member.check()  # it may have been edited since the test was made
-            yield TestItem(PromptWithContext(prompt_of(member), context=as_asked(member)), id=item_id)
+            yield TestItem(PromptWithContext(make_prompt(member), context=as_asked(member)), id=item_id)
 
 
-def _dataset_of(given: object) -> EvaluationDataset:
+def _make_dataset(given: object) -> EvaluationDataset:
     """Return a data set; a list of members is converted."""
     if isinstance(given, EvaluationDataset):
         return given
@@ -199,7 +199,7 @@ def _check_begun(member: Member, which: str = "") -> None:
 _LONGEST_TITLE = 60
 
 
-def prompt_of(member: Member) -> AnyPrompt:
+def make_prompt(member: Member) -> AnyPrompt:
     """Return the prompt for a SUT: the input, or the conversation up to the missing answer.
 
     Raises:

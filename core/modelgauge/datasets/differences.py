@@ -10,7 +10,7 @@ from modelgauge.data.json_values import canonical_json
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
-from modelgauge.datasets.rows import Member, rows_of
+from modelgauge.datasets.rows import Member, make_rows
 from modelgauge.datasets.versioned import PULLED
 from modelgauge.datasets.versions import Version
 from modelgauge.metrics.judged_cases import turns_asked
@@ -71,7 +71,7 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDiffer
         old: what was.
         new: what is.
     """
-    before, after = (rows_of(dataset.goldens, dataset.test_cases) for dataset in (old, new))
+    before, after = (make_rows(dataset.goldens, dataset.test_cases) for dataset in (old, new))
     same, others, removed, added = joined(before, after)
     changed = [Change(one, other) for one, other in others]
     other = not (removed or added or changed) and [row for row, _ in same] != before
@@ -191,7 +191,7 @@ class SavedGoldens:
     def __init__(self) -> None:
         self._read: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
-    def versions_of(self, case: Member) -> list[DatasetReference]:
+    def find_versions(self, case: Member) -> list[DatasetReference]:
         """Return the versions that contain the case, each with a number; empty if the case has its own input.
 
         Args:

@@ -79,7 +79,7 @@ ALIASES = {"metadata": "additional_metadata"}
 """Other names of fields: test cases call so what goldens, and therefore FIELDS, call otherwise."""
 
 
-def names_of(field: str) -> list[str]:
+def list_names(field: str) -> list[str]:
     """Return the column names recognized for a field, its own name first."""
     own = ALIASES.get(field, field)
     return [own, *(alias for alias, name in ALIASES.items() if name == own)]
@@ -104,7 +104,7 @@ def is_split(field: str, text: str, delimiter: str) -> bool:
     return not is_list_meant(text) and len(_texts_in(text, delimiter)) > 1
 
 
-def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
+def parse_value(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
     """Convert a value for a field; None if it is a blank cell.
 
     A text means a list with that text, and an empty text an empty list. The name of a tool means the tool, and JSON
@@ -297,7 +297,7 @@ def claimed(
                 f"A {what} has no {field!r}, for which the column {column!r} was named.",
                 fix=f"The fields are: {', '.join(own)}.",
             )
-        similar = {*map(str, table.columns)}.intersection(names_of(field)) or closest(
+        similar = {*map(str, table.columns)}.intersection(list_names(field)) or closest(
             column, map(str, table.columns), cutoff=0.8
         )
         if column not in table.columns and (similar or field not in optional):
@@ -308,7 +308,7 @@ def claimed(
     found = {field: column for field, column in columns.items() if column in table.columns}
     free = set(table.columns) - set(columns.values())
     for field in own:
-        there = [name for name in names_of(field) if name in free and field not in columns]
+        there = [name for name in list_names(field) if name in free and field not in columns]
         if len(there) > 1:
             raise InputFileError(
                 f"{table.heading}: the columns {' and '.join(map(repr, there))} hold the same field.",

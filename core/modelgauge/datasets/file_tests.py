@@ -13,7 +13,7 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.dataset_files import FILE_TYPES, FileForm, without_goldens
 from modelgauge.datasets.dataset_test import DatasetTest
-from modelgauge.datasets.fields import names_of
+from modelgauge.datasets.fields import list_names
 from modelgauge.datasets.versions import VersionsFolder, version_of_file
 from modelgauge.files.regular import exists, real_path
 from modelgauge.metrics.base import Metric
@@ -44,7 +44,7 @@ def file_tests(
         InputFileError: a file cannot be read.
         InvalidDataError: a data set is empty.
     """
-    datasets = {file: goldens_of(file, form) for file in dict.fromkeys(files)}
+    datasets = {file: read_goldens(file, form) for file in dict.fromkeys(files)}
     names = {file: dataset.name or file.name for file, dataset in datasets.items()}
     times = Counter([*taken, *names.values()])
     return {
@@ -53,7 +53,7 @@ def file_tests(
     }
 
 
-def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
+def read_goldens(file: Path, form: FileForm) -> EvaluationDataset:
     """Read the goldens of a file.
 
     Raises:
@@ -110,10 +110,10 @@ def inherited(
     there = set(table.columns)
     kept = {field: column for field, column in columns.items() if column in there}
     rest = {field: column for field, column in columns.items() if column not in there}
-    return kept, {field: column for field, column in rest.items() if there.isdisjoint(names_of(field))}
+    return kept, {field: column for field, column in rest.items() if there.isdisjoint(list_names(field))}
 
 
-def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:
+def describe_inputs(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:
     """Return the facts about such tests for a manifest.
 
     Args:
@@ -145,12 +145,12 @@ class NamedGoldens:
 
     def __init__(self, uid: str | None, file: Path, metrics: Sequence[str], form: FileForm) -> None:
         self.file, self.metrics, self.form = file, metrics, form
-        self._dataset = goldens_of(file, form)
+        self._dataset = read_goldens(file, form)
         self.uid = uid or self._dataset.name or file.name
 
     def inputs(self) -> dict[str, Any]:
         """Return the facts about the test for the manifest of a run."""
-        return inputs_of({self.uid: self.file}, self.metrics, self.form)
+        return describe_inputs({self.uid: self.file}, self.metrics, self.form)
 
     @property
     def reference(self) -> DatasetReference:

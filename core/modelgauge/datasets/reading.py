@@ -137,7 +137,7 @@ def _name_it(table: Table, field: str) -> str:
     return f"Say which one it is: {field}_col_name={likely!r}, say{on_command_line}."
 
 
-def members_of(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any], list[Any]]:
+def restore_members(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any], list[Any]]:
     """Read goldens and test cases from the rows of `rows_of`.
 
     Args:

@@ -22,7 +22,7 @@ from modelgauge.datasets.fields import (
     is_joined,
     is_list_meant,
     is_split,
-    value_of,
+    parse_value,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.files.tables import SourceRow, Table
@@ -96,7 +96,7 @@ class Reading:
     def read(self, row: SourceRow) -> None:
         """Make a member of a row, or keep what is wrong with it."""
         refused: list[_Refusal] = []
-        made = None if row.problem else self._member_of(row, refused)
+        made = None if row.problem else self._read_member(row, refused)
         if made is not None and not refused:
             self.members.append(made)
             return
@@ -108,7 +108,7 @@ class Reading:
         where = row.place if column is None else f"{row.place}, column {column!r}"
         return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self.table.columns_are()}".lstrip())
 
-    def _member_of(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
+    def _read_member(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
         data: dict[str, Any] = {}
         for field, column in self._columns.items():
             value = row.values.get(column)
@@ -136,7 +136,7 @@ class Reading:
         except ValidationError as error:
             lines = error.errors(include_url=False)
         if not all(map(_is_unknown_part, lines)):
-            refused += self._refusals_of(lines)
+            refused += self._list_refusals(lines)
             return None
         skipped = [line["loc"] for line in lines if line["input"] is not None]
         names = (".".join(part for part in loc if isinstance(part, str)) for loc in skipped)
@@ -149,7 +149,7 @@ class Reading:
         delimiter = self._chosen.delimiters.get(field, "") if self.table.is_file else ""
         if is_joined(field, value, delimiter):
             self._note_split(field, column, value, delimiter)
-        return value_of(field, value, delimiter, is_cell=is_cell)
+        return parse_value(field, value, delimiter, is_cell=is_cell)
 
     def _way_to_say(self, column: str, delimiter: str) -> str:
         fields = [
@@ -203,7 +203,7 @@ class Reading:
                 yield twice, f"{self._columns[CUSTOM]!r} of this row says {twice!r}, too", "Keep one of them."
             data[CUSTOM] = others | custom
 
-    def _refusals_of(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
+    def _list_refusals(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
         """Yield pydantic's errors, by field."""
         of_fields: dict[str, list[ErrorDetails]] = {}
         for line in lines:
@@ -247,14 +247,14 @@ def _short(value: Any) -> str:
 # --- and back -----------------------------------------------------------------------------------------------
 
 
-def row_of(member: Member) -> dict[str, Any]:
+def make_row(member: Member) -> dict[str, Any]:
     """Return a golden or a test case as JSON; reading it gives an equal object."""
     row = member.model_dump(mode="json", exclude_defaults=True)
     values = {ALIASES.get(name, name): value for name, value in row.items()}
     return {name: values[name] for name in FIELDS if name in values}
 
 
-def rows_of(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dict[str, Any]]:
+def make_rows(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dict[str, Any]]:
     """Return the rows of goldens, followed by those of test cases, which are marked.
 
     Raises:
@@ -270,4 +270,4 @@ def checked_row(member: Member) -> dict[str, Any]:
         InvalidDataError: it was edited in place and is not valid any more.
     """
     member.check()
-    return row_of(member)
+    return make_row(member)

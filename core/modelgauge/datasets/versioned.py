@@ -14,8 +14,8 @@ from weakref import WeakSet
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
 from modelgauge.config.settings import load_settings
 from modelgauge.datasets.dataset_files import FilePath
-from modelgauge.datasets.reading import members_of
-from modelgauge.datasets.rows import rows_of
+from modelgauge.datasets.reading import restore_members
+from modelgauge.datasets.rows import make_rows
 from modelgauge.datasets.versions import Row, Version, VersionsFolder, check_alias, no_version
 from modelgauge.errors import DatasetConflictError, DownloadError, SettingsError, UsageError
 from modelgauge.interfaces.arguments import explains_arguments
@@ -180,8 +180,8 @@ class Versioned:
             DownloadError: the workbench cannot be reached.
         """
         alias = check_alias(alias)
-        found, rows = store_of(data_dir).rows(alias, version)
-        goldens, test_cases = members_of(rows, f"{alias}, version {found.number}")
+        found, rows = open_store(data_dir).rows(alias, version)
+        goldens, test_cases = restore_members(rows, f"{alias}, version {found.number}")
         self.goldens, self.test_cases = [], []  # both, so that the other kind fits
         self.goldens, self.test_cases = goldens, test_cases
         self.name, self.pulled = alias, (alias, found)
@@ -222,7 +222,7 @@ class Versioned:
         alias = check_alias(alias)
         if parent is None and self.pulled is not None and self.pulled[0] == alias:
             parent = self.pulled[1].number
-        rows = rows_of(self.goldens, self.test_cases)
+        rows = make_rows(self.goldens, self.test_cases)
         if not rows:
             raise UsageError(
                 "There are no goldens to save.", fix="Add some: dataset.add_golden(Golden(input=…))."
@@ -230,7 +230,7 @@ class Versioned:
         made = Version(
             number=1, rows=0, parent=parent, author=author, message=message, content_hash=self.content_hash
         )
-        saved = store_of(data_dir).add(alias, rows, made)
+        saved = open_store(data_dir).add(alias, rows, made)
         self.pulled = (alias, saved)
         PULLED.add(self)
         return saved
@@ -240,7 +240,7 @@ DatasetStore: TypeAlias = VersionsFolder | ServedVersions
 """A store of versions of data sets: a folder, or a served workbench."""
 
 
-def store_of(data_dir: FilePath | None = None) -> DatasetStore:
+def open_store(data_dir: FilePath | None = None) -> DatasetStore:
     """Open the store for versions of data sets.
 
     Args:
@@ -271,7 +271,7 @@ def restored(
         UnknownNameError: there is no such version.
         DatasetConflictError: somebody saved another version at the same time.
     """
-    store = store or store_of()
+    store = store or open_store()
     earlier, rows = store.rows(alias, number)
     latest = store.versions(alias)[-1]
     message = message or f"Version {number} again"

@@ -21,7 +21,7 @@ from modelgauge.dependencies.safety import unsafe_part
 from modelgauge.engine.run_files.lines import whole_lines
 from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.files.json_lines import read_json_lines
-from modelgauge.files.regular import bytes_of, opened
+from modelgauge.files.regular import opened, read_bytes
 from modelgauge.files.whole import append_line, creating, turn
 from modelgauge.runs.trash import TRASH, free_place, name_before
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -208,7 +208,7 @@ class VersionsFolder:
             latest = there[-1] if there else None
             if made.parent != (latest and latest.number):
                 raise _conflict(alias, made.parent, latest)
-            if latest and bytes_of(self.path(alias, latest.number)) == text:
+            if latest and read_bytes(self.path(alias, latest.number)) == text:
                 return latest
             # A process that was killed can have left a file that is not a version: its number is not used again.
             files = (_FILE.fullmatch(path.name) for path in folder.iterdir())

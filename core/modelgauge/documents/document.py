@@ -1,4 +1,4 @@
-"""What people read, before it has a layout: headings, sentences, facts, tables and charts.
+"""Contents for people, before layout: headings, sentences, facts, tables and charts.
 
 A document is an iterable of blocks. A builder yields them; `terminal.py`, `html.py`, `markdown.py` and `notebook.py`
 lay them out. Texts are plain: each renderer takes secrets out of them and escapes them, once.
@@ -197,7 +197,7 @@ Cell = Inline | Interval
 """A cell of a table. The white space that a text begins with makes it a part of the rows above."""
 
 
-def words_of(cell: Cell) -> str:
+def get_words(cell: Cell) -> str:
     """Return the words of a cell: of a drawn one, what stands beside the drawing."""
     return plain_text(cell.beside if isinstance(cell, Interval) else cell)
 
@@ -231,7 +231,7 @@ class TableColumn:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no cell has a text."""
+        """True if no cell has a text."""
         return not any(self.cells)
 
 

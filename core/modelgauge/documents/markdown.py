@@ -14,8 +14,8 @@ from modelgauge.documents.document import (
     Sentences,
     TableBlock,
     Troubles,
+    get_words,
     plain_text,
-    words_of,
 )
 from modelgauge.wording.visible import visible
 
@@ -60,7 +60,7 @@ def _lines(block: Block, redact: Callable[[str], str]) -> Iterator[str]:
             yield f"| {' | '.join(plain(column.head) for column in block.columns)} |"
             yield f"|{' --- |' * len(block.columns)}"
             for cells in zip(*(column.cells for column in block.columns), strict=True):
-                yield f"| {' | '.join(plain(words_of(cell)) for cell in cells)} |"
+                yield f"| {' | '.join(plain(get_words(cell)) for cell in cells)} |"
             yield from ["", plain(block.note)] if block.note else []
         case RoomyTable():
             yield as_markdown([block.table, *block.then], redact).rstrip()

@@ -15,8 +15,8 @@ from modelgauge.documents.document import (
     Sentences,
     TableBlock,
     Troubles,
+    get_words,
     plain_text,
-    words_of,
 )
 from modelgauge.wording.phrases import beginning
 from modelgauge.wording.visible import visible
@@ -56,7 +56,7 @@ def _pieces(document: Iterable[Block]) -> Iterator[str]:
 def _table(block: TableBlock) -> Iterator[str]:
     """Yield the pieces of a table; of a table without rows only its texts."""
     yield f"<p>{_shown(block.caption)}</p>" if block.caption else ""
-    rows = zip(*(map(words_of, column.cells) for column in block.columns), strict=True)
+    rows = zip(*(map(get_words, column.cells) for column in block.columns), strict=True)
     if body := "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows):
         heads = "".join(
             f'<th style="text-align: left">{_shown(column.head)}</th>' for column in block.columns

@@ -27,11 +27,11 @@ from modelgauge.documents.document import (
     TableBlock,
     TableColumn,
     Troubles,
+    get_words,
     plain_text,
-    words_of,
 )
 from modelgauge.documents.text_axis import TextAxis
-from modelgauge.wording.phrases import ends_of
+from modelgauge.wording.phrases import keep_ends
 from modelgauge.wording.visible import visible
 
 NARROWEST, WIDEST = 40, 120
@@ -176,7 +176,7 @@ class _Terminal:
 
     def _folded(self, fact: Fact, indent: int) -> list[str]:
         room = self.style.width - indent - 2
-        text = fact.text if fact.most_lines is None else ends_of(fact.text, fact.most_lines * room)
+        text = fact.text if fact.most_lines is None else keep_ends(fact.text, fact.most_lines * room)
         return folded(self._on_one_line(text), room)
 
     def _add_quotes(self, block: Quotes) -> None:
@@ -205,7 +205,7 @@ class _Terminal:
 
     def column(self, column: TableColumn) -> TextColumn:
         """Return the texts of a column; of drawings none."""
-        texts = [self._on_one_line(words_of(cell)) for cell in column.cells]
+        texts = [self._on_one_line(get_words(cell)) for cell in column.cells]
         head = visible(self._written(column.head))
         return TextColumn(head, texts, column.fold, right=column.right, is_optional=column.is_optional)
 

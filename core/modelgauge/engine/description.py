@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from modelgauge.config.run_options import OPTIONS, Group, RunOptions, options_of
+from modelgauge.config.run_options import OPTIONS, Group, RunOptions, list_options
 from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import RunIdentity
@@ -116,7 +116,7 @@ class WorkDescription(RunIdentity):
 
     def chosen(self, *groups: Group) -> dict[str, Any]:
         """Return the options given in these groups, as JSON."""
-        found = {name: self.options.get(name) for name in options_of(*groups)}
+        found = {name: self.options.get(name) for name in list_options(*groups)}
         return {name: value for name, value in found.items() if value is not None}
 
     def objects(self) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import Interaction, make_interaction
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.items import TestItem, hex_digest
-from modelgauge.data.results import ConcurrencyChange, Used
+from modelgauge.data.results import ConcurrencyChange, TotalUsage
 from modelgauge.engine.bookkeeping.failures import StageError, explaining
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter
@@ -93,7 +93,7 @@ class EarlierSessions:
         )
 
     def notes(self) -> Iterator[str]:
-        """What a reader of the record should know of the earlier sessions."""
+        """Return notes about the earlier sessions for the reader of the record."""
         if self.merged_from:
             yield merged_note(self.merged_from)
         if self.manifest and self.totals is None:
@@ -125,7 +125,7 @@ class EarlierSessions:
         """
         self.recorded.read(tally.count)
         tally.items += len(self.recorded)
-        tally.before = Used() if self.totals is None else self.totals.used
+        tally.before = TotalUsage() if self.totals is None else self.totals.used
 
     def compare(self, make: Callable[[], Iterable[NumberedItem]], index: "JournalIndex") -> int:
         """Compare the items of the journal with those that the test makes now, before anything is asked.
@@ -199,7 +199,7 @@ class EarlierSessions:
         return any(digest == _digest(variant) or _plain(recorded) == _plain(variant) for variant in either)
 
     def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
-        """The items that have no record yet.
+        """Yield the items that have no record yet.
 
         Raises:
             RecordError: one is missing, which was there when they were compared.
@@ -247,7 +247,7 @@ class RecordedAnswers(Answerer):
         self._lines: dict[int, bytes] = {}
 
     def handed_on(self, index: int) -> bytes:
-        """The line of an item in the journal whose answers are measured."""
+        """Return the line in the journal with the answers to an item."""
         return self._lines.pop(index)
 
     def take(self, index: int, handed_on: bytes) -> None:
@@ -263,7 +263,7 @@ class RecordedAnswers(Answerer):
     def answered(
         self, items: Iterator[NumberedItem], number: int | None
     ) -> tuple[Iterator[NumberedItem], int | None]:
-        """The items that have answers; they are looked up in the thread that makes the items.
+        """Yield the items that have answers, which are looked up in the thread that makes the items.
 
         Raises:
             RecordError: an item has none in a complete run, or the test does not make an item any more.
@@ -287,11 +287,11 @@ class RecordedAnswers(Answerer):
         self._number = made
 
     def number(self, known: int | None) -> int | None:
-        """All items of the test, also those that an unfinished run has no answers to."""
+        """Return the number of items in the test, including those without an answer in an unfinished run."""
         return known if self._complete else self._number
 
     def notes(self) -> Iterator[str]:
-        """A note that some items have no answers, where a complete run would have them."""
+        """Return a note if some items have no answers, unlike in a complete run."""
         held = len(self._recorded)
         if self._complete or held == self._number:
             return
@@ -301,7 +301,7 @@ class RecordedAnswers(Answerer):
         yield f"Run {self._run_id} is not finished: it has answers to {items}, and the others are missing here."
 
     def manifest(self) -> Mapping[str, Any]:
-        """The run that the answers are from."""
+        """Return the run that the answers come from."""
         return {"rescores": self._run_id}
 
     async def answer(

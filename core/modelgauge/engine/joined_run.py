@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import GIVEN, PYTEST, RunFailure, Sample, Used, range_of
+from modelgauge.data.results import GIVEN, PYTEST, RunFailure, Sample, TotalUsage, get_range
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.joined_facts import agreed, joined_annotators, union
-from modelgauge.engine.parts import JoinedLines, RunPart, SessionPart, Whole, check_facts, measure_whole
+from modelgauge.engine.parts import JoinedLines, RunPart, RunSize, SessionPart, check_facts, measure_whole
 from modelgauge.engine.run_files.folder import MERGED_FROM, RunFolder, merged_note
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, make_line
 from modelgauge.engine.run_record import mean_record, write_end
@@ -69,7 +69,7 @@ class _JoinedRun:
         folder: RunFolder,
         parts: Sequence[RunPart],
         lines: JoinedLines,
-        whole: Whole,
+        whole: RunSize,
         identifier: str | None,
     ) -> None:
         self.folder, self.parts, self.lines, self.known = folder, parts, lines, whole.items
@@ -84,12 +84,12 @@ class _JoinedRun:
         """Write the files of the run, and return its record."""
         manifest = self._manifest(surroundings)
         self.folder.write_manifest(manifest, str, is_own=all(part.is_own for part in self.parts))
-        ranges = {name: range_of(ends) for name, ends in (self.description.ranges or {}).items()}
+        ranges = {name: get_range(ends) for name, ends in (self.description.ranges or {}).items()}
         is_asked = self.description.sut_uid != GIVEN
         index = JournalIndex(self.folder.journal, ranges, self.options, is_asked=is_asked)
         tally = Tally(items=len(self.lines.at) + self.unjudged)
         self._write_journal(index, tally)
-        tally.before = sum([(read_totals(part.folder) or Totals()).used for part in self.parts], Used())
+        tally.before = sum([(read_totals(part.folder) or Totals()).used for part in self.parts], TotalUsage())
         totals = Totals(used=tally.used(), ended=True, known=self.known)
         record = mean_record(
             self.description,
@@ -176,7 +176,7 @@ class _JoinedSession(_JoinedRun):
         folder: RunFolder,
         parts: Sequence[RunPart],
         lines: JoinedLines,
-        whole: Whole,
+        whole: RunSize,
         identifier: str | None,
     ) -> None:
         super().__init__(folder, parts, lines, whole, identifier)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Used
+from modelgauge.data.results import TotalUsage
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Progress(NamedTuple):
     done: int
     known: int | None
     failed: int
-    used: Used = Used()
+    used: TotalUsage = TotalUsage()
     oldest: float | None = None
 
 

@@ -10,7 +10,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
-from modelgauge.data.results import RunFailure, RunStage, Sample, Used, normalized_result
+from modelgauge.data.results import RunFailure, RunStage, Sample, TotalUsage, normalized_result
 from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
@@ -326,7 +326,7 @@ class PairRun:
         self._totals.write(ended=True)
         return record
 
-    def _record(self, result: dict[str, Any], used: Used, manifest: Mapping[str, Any]) -> TestRecord:
+    def _record(self, result: dict[str, Any], used: TotalUsage, manifest: Mapping[str, Any]) -> TestRecord:
         """Build the record of the run, redacting secrets that an error may have named."""
         limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
         record = run_record(

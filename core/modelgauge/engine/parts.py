@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
-from modelgauge.config.run_options import options_of
+from modelgauge.config.run_options import list_options
 from modelgauge.data.base import Count, Frozen
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import hex_digest
@@ -32,7 +32,7 @@ _SAME_FACTS = (
 _SAME_ANSWERS = "Leave one of the runs out. Machines that share a cache get the same answers."
 
 
-class Whole(Frozen):
+class RunSize(Frozen):
     """The size of the run that the parts are of, as far as it is known.
 
     Args:
@@ -73,7 +73,7 @@ class RunPart:
     def facts(self) -> dict[str, Any]:
         """Return what is equal in all parts of a run: values by their paths in `run.json`."""
         recorded = self.description.run_options().recorded()
-        same = {name: recorded[name] for name in options_of("sample", "results") if name != "item_range"}
+        same = {name: recorded[name] for name in list_options("sample", "results") if name != "item_range"}
         left_out = {"options", "inputs", "groups", "sut_label"}
         facts = {
             **self.description.model_dump(mode="json", exclude=left_out),
@@ -102,11 +102,11 @@ class RunPart:
         del following
         return record.index
 
-    def whole(self) -> Whole:
+    def whole(self) -> RunSize:
         """Return the size of the whole run, as far as this part shows it."""
         if (part_of := self.manifest.get(PART_OF)) is not None:
             try:
-                return Whole.load(part_of)
+                return RunSize.load(part_of)
             except InvalidDataError as error:
                 path = self.folder.path / MANIFEST
                 raise RecordError(
@@ -114,14 +114,14 @@ class RunPart:
                 ) from None
         record, item_range = self.record, self.item_range
         if record is None or record.counts.not_begun is None:
-            return Whole()
+            return RunSize()
         number = record.counts.items + record.counts.not_begun
         if item_range is None:
-            return Whole(items=number, total=number if record.sample is None else record.sample.total)
+            return RunSize(items=number, total=number if record.sample is None else record.sample.total)
         start, stop = item_range
         # The items ended before the range did.
         reached_end = not record.ended_early and 0 < number < stop - start
-        return Whole(items=start + number) if reached_end else Whole()
+        return RunSize(items=start + number) if reached_end else RunSize()
 
     def notes(self) -> Iterator[str]:
         """Yield the notes of its record, and why it ended early."""
@@ -156,9 +156,9 @@ class SessionPart(RunPart):
         del record
         return following
 
-    def whole(self) -> Whole:
+    def whole(self) -> RunSize:
         """Return an unknown size."""
-        return Whole()
+        return RunSize()
 
 
 # --- what parts have in common ---------------------------------------------------------------------------------------
@@ -198,14 +198,14 @@ def _text(value: Any) -> str:
     return "not set" if value is None else beginning(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
-def measure_whole(parts: Sequence[RunPart]) -> Whole:
+def measure_whole(parts: Sequence[RunPart]) -> RunSize:
     """Return the size of the whole run, as far as any part shows it.
 
     Raises:
         RecordError: parts show different sizes.
     """
     found = {part.folder.run_id: part.whole() for part in parts}
-    for name in Whole.model_fields:
+    for name in RunSize.model_fields:
         known = {run: size for run, whole in found.items() if (size := getattr(whole, name)) is not None}
         first = next(iter(known), "")
         other = next((run for run, size in known.items() if size != known[first]), None)
@@ -214,7 +214,7 @@ def measure_whole(parts: Sequence[RunPart]) -> Whole:
                 f"The test has {counted(known[first], 'item')} in run {first}, and {known[other]:,} in run {other}.",
                 fix=_SAME_DATA,
             )
-    return Whole(
+    return RunSize(
         items=next((whole.items for whole in found.values() if whole.items is not None), None),
         total=next((whole.total for whole in found.values() if whole.total is not None), None),
     )

@@ -25,7 +25,7 @@ from modelgauge.engine.items.source import chosen
 from modelgauge.engine.recorded_items import RecordedItems
 from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
-from modelgauge.interfaces.annotator import cost_of_each, request_of
+from modelgauge.interfaces.annotator import cost_of_each, make_request
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
@@ -261,7 +261,7 @@ class _WorkCounter:
             cost = cost_of_each(answer.usage, len(answer.completions))
             with self._noting_failures(annotator.uid):
                 for completion in answer.completions:
-                    calls.look_up(request_of(annotator, prompt, completion, cost))
+                    calls.look_up(make_request(annotator, prompt, completion, cost))
 
     def _add_cost(self, request: Any) -> None:
         if self.cost is None:

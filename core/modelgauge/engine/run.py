@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Used
+from modelgauge.data.results import TotalUsage
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.policy import learn_secrets
@@ -226,7 +226,7 @@ class Run:
             done=failed + sum(tally.outcomes["scored"] for tally in tallies),
             known=None if None in known else sum(number or 0 for number in known),
             failed=failed,
-            used=sum((tally.used() for tally in tallies), Used()),
+            used=sum((tally.used() for tally in tallies), TotalUsage()),
             oldest=max((age for age in ages if age is not None), default=None),
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Sample, Used, normalized_result, recorded_ranges
+from modelgauge.data.results import Sample, TotalUsage, normalized_result, recorded_ranges
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.run_files.folder import RunFolder, write_atomically
@@ -21,7 +21,7 @@ def run_record(
     description: WorkDescription,
     index: "JournalIndex",
     tally: Tally,
-    used: Used,
+    used: TotalUsage,
     known: int | None,
     **facts: Any,
 ) -> TestRecord:

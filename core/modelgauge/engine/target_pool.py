@@ -28,7 +28,7 @@ from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.policy import CallPolicy, JudgeSUTs, Owner, learn_secrets
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.earlier_run import RecordedAnswers
-from modelgauge.engine.items.answers import Answerer, Asking, asking_cases, asking_sut
+from modelgauge.engine.items.answers import Answerer, PromptAnswerer, asking_cases, asking_sut
 from modelgauge.engine.items.item import ItemWorker
 from modelgauge.engine.items.measurer import Measurer, reducer
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
@@ -226,7 +226,9 @@ class TargetPool:
         else:
             sut = self.target(cast("Owner", answer_source.sut))
             ask = asking_sut(sut, tally.sut_calls, options.sut_options)
-        return Asking(AtStage("sut", answer_source.uid), ask, reducer(options.reduce, options.repeats))
+        return PromptAnswerer(
+            AtStage("sut", answer_source.uid), ask, reducer(options.reduce, options.repeats)
+        )
 
     def list_targets(self, work: Work) -> list[Target]:
         """Return the targets of all objects that a work calls, without duplicates."""

@@ -13,7 +13,7 @@ from typing import IO, Any, Self
 from pydantic import ConfigDict, model_serializer
 
 from modelgauge.data.base import Count, Frozen, UnknownFields, of_valid
-from modelgauge.data.results import Spent, Used
+from modelgauge.data.results import Spent, TotalUsage
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.run_files.folder import RunFolder, by_invocation, read_json, refused
@@ -45,7 +45,7 @@ class Totals(Frozen):
 
     model_config = ConfigDict(strict=True)
 
-    used: Used = Used()
+    used: TotalUsage = TotalUsage()
     ended: bool = False
     known: Count | None = None
     waiting: str = ""
@@ -55,8 +55,8 @@ class Totals(Frozen):
         """Read totals from the JSON data of their file; see `Frozen.load`."""
         if isinstance(data, dict):  # of which later versions may have more keys
             fields = {name: data[key] for key, name in _FIELDS.items() if key in data}
-            used = {name: fields.pop(name) for name in Used.model_fields if name in fields}
-            data = {**fields, "used": Used.load(used, unknown)}
+            used = {name: fields.pop(name) for name in TotalUsage.model_fields if name in fields}
+            data = {**fields, "used": TotalUsage.load(used, unknown)}
         return super().load(data, unknown)
 
     @model_serializer
@@ -86,7 +86,7 @@ class TotalsFile:
         self._begun = monotonic()
 
     @property
-    def used(self) -> Used:
+    def used(self) -> TotalUsage:
         """The usage of all sessions so far."""
         return self._tally.used(monotonic() - self._begun)
 

@@ -17,7 +17,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden, LLMTestCase
-from modelgauge.datasets.dataset_test import as_asked, prompt_of
+from modelgauge.datasets.dataset_test import as_asked, make_prompt
 from modelgauge.datasets.judged_test import keyed
 from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
 from modelgauge.engine.calls.ask_sut import split_off
@@ -30,11 +30,11 @@ from modelgauge.engine.observers import Progress, show_progress
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
 from modelgauge.evals.given_test import AnsweredCase, Component
-from modelgauge.evals.inputs import metrics_of
+from modelgauge.evals.inputs import make_metrics
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import NO_OUTPUT, Origin, case_of, check_case
 from modelgauge.observe.readable import is_stream, shown
-from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, Use, as_text, observation_of
+from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, Use, as_text, get_observation
 
 App: TypeAlias = Callable[[str], Any]
 
@@ -54,7 +54,7 @@ DEFAULT_METRIC = "answer_relevancy"
 
 
 def check_app(callback: object) -> Observation:
-    """How the calls of an app become spans.
+    """Check that an app can be called and is observed, so that its calls become spans.
 
     Raises:
         ValueError: it cannot be called, or is not observed.
@@ -62,7 +62,7 @@ def check_app(callback: object) -> Observation:
     __tracebackhide__ = True
     if not callable(callback):
         raise ValueError("observed_callback must be callable")  # noqa: TRY004  the promise is a ValueError
-    observation = observation_of(callback)
+    observation = get_observation(callback)
     if observation is None:
         raise ValueError(
             "The provided 'observed_callback' must be decorated with '@observe' from modelgauge.evals."
@@ -175,7 +175,7 @@ class AppCalls:
         return Use(self._observation.name, {"input": asked}, self._observation)
 
     def _failed(self, use: Use, error: Exception) -> AppAnswer:
-        """What the app did until it failed; with advice where asyncio only names a wrong loop."""
+        """Return the trace of the app up to its failure, with advice if asyncio only names a wrong loop."""
         if isinstance(error, CallTimeoutError) and self._options.call_timeout < self._options.attempt_timeout:
             error = call_timed_out(self._options.call_timeout)
         if isinstance(error, RuntimeError) and any(part in str(error) for part in _OF_ANOTHER_LOOP):
@@ -184,7 +184,7 @@ class AppCalls:
 
 
 def is_skip(error: BaseException) -> bool:
-    """Whether an error skips the test of pytest that raised it."""
+    """Return whether an error skips the test of pytest that raised it."""
     pytest = sys.modules.get("pytest")
     return pytest is not None and isinstance(error, pytest.skip.Exception)
 
@@ -216,7 +216,7 @@ def _is_async_stream(value: Any) -> bool:
 # --- the answers of an app, to be judged ---------------------------------------------------------------------
 
 
-class Judging:
+class AppMetrics:
     """The metrics of an app's answers, as objects with judges.
 
     Args:
@@ -240,7 +240,7 @@ class Judging:
         named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
         for key, metric in named.items():
             if key not in self._made:
-                (self._made[key],) = made = metrics_of([metric], self._runner)
+                (self._made[key],) = made = make_metrics([metric], self._runner)
                 keyed(made)
                 self._resolver.judges(self._made[key])
         return [self._made[key] for key in named]
@@ -248,11 +248,11 @@ class Judging:
     def check(self, used: AppAnswer) -> None:
         """Refuse metrics of the app that cannot judge, so that the app is not used again."""
         if used.error is None:
-            self.objects(_metrics_of(used))
+            self.objects(_list_metrics(used))
 
 
 def answered(
-    members: Sequence[Any], callback: App | None, judging: Judging, at_once: int | None
+    members: Sequence[Any], callback: App | None, judging: AppMetrics, at_once: int | None
 ) -> tuple[list[AnsweredCase], list[Metric]]:
     """Return given test cases as they are, or run an app on goldens; blocks, also inside a running event loop.
 
@@ -295,24 +295,24 @@ def answered(
     uses = first + used(members[len(first) :])
     answers = [answer for answer in uses if answer.error is None]
     whole = objects(metric for answer in answers for metric in answer.trace.root.metrics)
-    if not judging.metrics and answers and not any(_metrics_of(answer) for answer in answers):
+    if not judging.metrics and answers and not any(_list_metrics(answer) for answer in answers):
         whole = objects([DEFAULT_METRIC])
     cases = [_case_with_answer(golden, use, judging) for golden, use in zip(members, uses, strict=True)]
     return cases, [*judging.metrics, *whole]
 
 
-def _metrics_of(used: AppAnswer) -> list[Any]:
+def _list_metrics(used: AppAnswer) -> list[Any]:
     return [metric for span in used.trace.spans for metric in span.metrics]
 
 
 def _is_answer_without_metrics(used: AppAnswer, app: Observation) -> bool:
-    """Whether the app itself answered, not a wrapper, and no function that it called has metrics."""
+    """Return whether the app itself answered, not a wrapper, without calling a function that has metrics."""
     is_own = any(span.of is app for span in used.trace.spans)
-    return used.error is None and is_own and not _metrics_of(used)
+    return used.error is None and is_own and not _list_metrics(used)
 
 
-def _case_with_answer(golden: Golden, used: AppAnswer, judging: Judging) -> AnsweredCase:
-    """The golden's input and references with the app's answer, without its reasoning."""
+def _case_with_answer(golden: Golden, used: AppAnswer, judging: AppMetrics) -> AnsweredCase:
+    """Return the golden's input and references with the app's answer, without its reasoning."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
         return AnsweredCase(golden.to_test_case(), trace.frozen(), error=used.error)
@@ -325,20 +325,20 @@ def _case_with_answer(golden: Golden, used: AppAnswer, judging: Judging) -> Answ
         output = _text(trace.fields.get("output", completion))
         completion = SUTCompletion(output or "", metadata=NO_OUTPUT if output is None else {})
     completion = split_off(completion)
-    asked = PromptWithContext(prompt_of(golden), context=golden)
+    asked = PromptWithContext(make_prompt(golden), context=golden)
     case = case_of(asked, completion).replaced(**trace.all_case_fields())
     return AnsweredCase(case, trace.frozen(), parts, completion=completion)
 
 
 def _text(value: Any) -> str | None:
-    """What an app returned as text; the parts of a stream are joined."""
+    """Convert an app's return value to text; the parts of a stream are joined."""
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         return "".join(value)
     return as_text(shown(value))
 
 
-def _components(trace: OpenTrace, judging: Judging) -> tuple[Component, ...]:
-    """The spans with metrics of their own, in their order; spans of one name are numbered."""
+def _components(trace: OpenTrace, judging: AppMetrics) -> tuple[Component, ...]:
+    """Return the spans with metrics of their own, in order, numbered if names repeat."""
     found: list[Component] = []
     times = Counter[str]()
     for span in trace.spans[1:]:
@@ -351,7 +351,7 @@ def _components(trace: OpenTrace, judging: Judging) -> tuple[Component, ...]:
 
 
 def _was_called_again(span: OpenSpan) -> bool:
-    """Whether a call failed, and its caller called again with the same input and got an answer."""
+    """Return whether a call failed, and its caller called again with the same input and got an answer."""
     return span.error is not None and any(
         (other.of, other.parent, other.error) == (span.of, span.parent, None)
         and other.fields["input"] == span.fields["input"]

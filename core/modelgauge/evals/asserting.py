@@ -12,7 +12,7 @@ from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
-from modelgauge.evals.apps import Judging, answered, check_app
+from modelgauge.evals.apps import AppMetrics, answered, check_app
 from modelgauge.evals.evaluation import judged, raise_first_of_app
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import (
@@ -20,7 +20,7 @@ from modelgauge.evals.inputs import (
     checked_case,
     checked_golden,
     logged_hyperparameters,
-    metrics_of,
+    make_metrics,
 )
 from modelgauge.evals.results import TestResult, why_unjudged
 from modelgauge.evals.session_options import TestRunOptions
@@ -111,9 +111,9 @@ def _test(
     chosen: TestRunOptions,
     runner: Runner,
 ) -> GivenTest:
-    """The test of what is given in one of the two modes; an app is used here."""
+    """Return the test for the arguments of one of the two modes. In one of them, this calls the app."""
     test_case, golden, callback = asked
-    judging = Judging(runner, metrics_of(metrics, runner), skip=chosen.skip_on_missing_params)
+    judging = AppMetrics(runner, make_metrics(metrics, runner), skip=chosen.skip_on_missing_params)
     members: list[Any] = [checked_case(test_case) if callback is None else checked_golden(golden)]
     return GivenTest(
         "assert_test",
@@ -124,7 +124,7 @@ def _test(
 
 
 def _left_by(error: Exception) -> BaseException | None:
-    """What ended the test inside the app, where that is no `Exception` (pytest.fail, sys.exit)."""
+    """Return the exception that ended the test inside the app, if it is not an `Exception` (pytest.fail, sys.exit)."""
     cause = error.__cause__
     if cause is None or isinstance(cause, Exception) or str(error) != str(as_exception(cause)):
         return None
@@ -132,7 +132,7 @@ def _left_by(error: Exception) -> BaseException | None:
 
 
 def _of_users(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the frames of the library, which do not help users.
+    """Remove the library's frames from the traceback of an error, because they do not help users.
 
     Another error than ours that happened within the library is a defect of it: then all frames stay.
     """
@@ -147,13 +147,13 @@ def _of_users(error: BaseException) -> TracebackType | None:
 
 
 def _was_called_wrongly(error: BaseException) -> bool:
-    """Whether an observed function was called with wrong arguments, so that its code never ran."""
+    """Return whether an observed function was called with wrong arguments, so that its code never ran."""
     names = [step.tb_frame.f_globals.get("__name__") for step in _steps(error, ())]
     return isinstance(error, TypeError) and names[-1:] == [tracing.__name__]
 
 
 def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:
-    """The frames of a traceback, without those of some packages."""
+    """Yield the frames of a traceback, except those of some packages."""
     kept: list[TracebackType] = []
     step = error.__traceback__
     while step is not None:

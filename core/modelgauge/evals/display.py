@@ -20,7 +20,7 @@ from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.evals.session_options import Display
 from modelgauge.reports.run_report import results_of
 from modelgauge.wording.figures import limit
-from modelgauge.wording.phrases import counted, ends_of, one_line
+from modelgauge.wording.phrases import counted, keep_ends, one_line
 from modelgauge.wording.visible import visible
 
 _MOST_CASES = 50
@@ -30,7 +30,7 @@ _LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CaseDisplay:
     """The display of a test case.
 
     Args:
@@ -46,22 +46,22 @@ class Shown:
     error: str | None = None
 
     @classmethod
-    def of(cls, result: TestResult) -> "Shown":
+    def of(cls, result: TestResult) -> "CaseDisplay":
         """Take what is shown from a result."""
         error = None if result.metrics_data else result.error
         return cls(result.name, result.success, result.metrics_data, error)
 
-    def shortened(self) -> "Shown":
+    def shortened(self) -> "CaseDisplay":
         """Return it with a title that fits into a table."""
         return replace(self, title=one_line(self.title, _LONGEST_TITLE))
 
     @property
     def has_no_verdict(self) -> bool:
-        """Whether it passed only because no metric has a threshold."""
+        """True if it passed only because no metric has a threshold."""
         return bool(self.metrics_data) and all(metric.success is None for metric in self.metrics_data)
 
     @classmethod
-    def of_plain(cls, held: dict[str, Any]) -> "Shown":
+    def of_plain(cls, held: dict[str, Any]) -> "CaseDisplay":
         """Read it from the JSON of another process."""
         data = tuple(MetricData(**metric) for metric in held["metrics_data"])
         return cls(held["title"], held["success"], data, held["error"])
@@ -75,7 +75,7 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
         folder: of the run.
         display: which test cases are listed.
     """
-    shown = [Shown.of(test_result).shortened() for test_result in result.test_results]
+    shown = [CaseDisplay.of(test_result).shortened() for test_result in result.test_results]
     notes = list(result.record.notes)
     if result.left_out:
         notes.append(
@@ -86,7 +86,7 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
 
 
 def rendered(
-    results: Sequence[Shown],
+    results: Sequence[CaseDisplay],
     record: TestRecord,
     folder: Path,
     display: Display,
@@ -95,7 +95,7 @@ def rendered(
     dataset: DatasetReference | None = None,
     cases: int | None = None,
 ) -> str:
-    """The table of test cases, and how many passed.
+    """Format the table of test cases, and the number that passed.
 
     Where there are too many to list, failed cases come first.
 
@@ -132,10 +132,10 @@ def rendered(
     blocks.append(Heading(f"{passed:,} of {repeats}{of_cases} passed{without}.{reason}"))
     of = [] if dataset is None else [f"Data set: {dataset}"]
     blocks.append(Sentences([*of, *(f"Note: {note}" for note in notes)]))
-    return f"{as_text(blocks, Style.of(sys.stdout))}\n{place_of('Run', folder)}"
+    return f"{as_text(blocks, Style.of(sys.stdout))}\n{format_place('Run', folder)}"
 
 
-def _usual_reason(results: Sequence[Shown]) -> str:
+def _usual_reason(results: Sequence[CaseDisplay]) -> str:
     """Name the metric that most of the failed cases failed; nothing where that goes without saying."""
     every = {metric.name for result in results for metric in result.metrics_data}
     failed = [result for result in results if not result.success]
@@ -149,7 +149,7 @@ def _usual_reason(results: Sequence[Shown]) -> str:
     return f" {first} is the usual reason ({most:,})." if is_usual else ""
 
 
-def place_of(what: str, path: Path) -> str:
+def format_place(what: str, path: Path) -> str:
     """Return a line with a path that can be copied.
 
     Args:
@@ -160,7 +160,7 @@ def place_of(what: str, path: Path) -> str:
     return f"{what}: {visible(str(path.relative_to(here) if path.is_relative_to(here) else path))}"
 
 
-def _table(results: Sequence[Shown]) -> TableBlock:
+def _table(results: Sequence[CaseDisplay]) -> TableBlock:
     rows = [row for result in results for row in _rows(result)]
     titles, names, scores, limits, outcomes, reasons = zip(*rows, strict=True)
     return TableBlock(
@@ -175,10 +175,10 @@ def _table(results: Sequence[Shown]) -> TableBlock:
     )
 
 
-def _rows(result: Shown) -> Iterator[tuple[str, ...]]:
-    """A row for each metric, the first with the title of the case."""
+def _rows(result: CaseDisplay) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each metric, the first with the title of the case."""
     if result.error is not None:
-        yield result.title, "", "none", "", "failed", ends_of(result.error, _LONGEST_ERROR)
+        yield result.title, "", "none", "", "failed", keep_ends(result.error, _LONGEST_ERROR)
     elif not result.metrics_data:  # its process ended before it could say more
         yield result.title, "", "", "", "passed", ""
     for place, metric in enumerate(result.metrics_data):
@@ -188,7 +188,7 @@ def _rows(result: Shown) -> Iterator[tuple[str, ...]]:
             "none" if metric.score is None else figure_beside(metric.score, metric.threshold),
             limit(metric.threshold, higher_is_better=metric.higher_is_better),
             {True: "passed", False: "failed", None: ""}[metric.success],
-            ends_of(metric.error, _LONGEST_ERROR)
+            keep_ends(metric.error, _LONGEST_ERROR)
             if metric.error
             else one_line(metric.reason or "", _LONGEST_REASON),
         )
@@ -197,15 +197,15 @@ def _rows(result: Shown) -> Iterator[tuple[str, ...]]:
 # --- titles of a session of pytest -------------------------------------------------------------------
 
 
-def with_distinct_titles(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
-    """The cases with distinct titles: those that share one get the name of their test added.
+def with_distinct_titles(shown: Sequence[tuple[str, CaseDisplay]]) -> list[CaseDisplay]:
+    """Return the cases with distinct titles: those that share one get the name of their test added.
 
     Args:
         shown: each with the id of its test.
     """
     times = Counter(case.title for _, case in shown)
     short = Counter(_within_file(test) for test in {test for test, _ in shown})
-    made: list[Shown] = []
+    made: list[CaseDisplay] = []
     numbers: Counter[str] = Counter()
     for test, case in shown:
         numbers[test] += 1

@@ -27,7 +27,7 @@ class _Config:
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class AsyncConfig(_Config):
-    """How many cases `evaluate` judges at once, and how fast.
+    """Concurrency of `evaluate`.
 
     Args:
         run_async: False judges one case after the other.
@@ -52,7 +52,7 @@ class AsyncConfig(_Config):
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class DisplayConfig(_Config):
-    """What `evaluate` shows: progress, results, which cases.
+    """Output of `evaluate`: progress, results, and which cases to list.
 
     Args:
         show_indicator: a progress bar, on a terminal.
@@ -68,7 +68,7 @@ class DisplayConfig(_Config):
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class CacheConfig(_Config):
-    """Whether answers of judges are kept in the cache.
+    """Caching of judges' answers.
 
     Args:
         use_cache: False asks the judges again, and does not store their answers.
@@ -80,7 +80,7 @@ class CacheConfig(_Config):
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class ErrorConfig(_Config):
-    """How cases that cannot be judged are treated. They never pass.
+    """Treatment of cases that cannot be judged. They never pass.
 
     Args:
         ignore_errors: return them as failed, with their errors, instead of raising at the end; or before anything is

@@ -11,7 +11,7 @@ from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallError, RunStoppedError
-from modelgauge.evals.apps import Judging, answered
+from modelgauge.evals.apps import AppMetrics, answered
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.given_test import GivenTest
@@ -21,7 +21,7 @@ from modelgauge.evals.inputs import (
     TestCases,
     given_members,
     logged_hyperparameters,
-    metrics_of,
+    make_metrics,
     sampled,
 )
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result, why_unjudged
@@ -76,7 +76,7 @@ def evaluate(
     configs, more = Configs.of((async_config, display_config, cache_config, error_config), options)
     logged, errors = logged_hyperparameters(hyperparameters), configs.error_config
     runner = Runner(hyperparameters=logged, identifier=identifier, **{**configs.runner_options(), **more})
-    judging = Judging(runner, metrics_of(metrics, runner), skip=errors.skip_on_missing_params)
+    judging = AppMetrics(runner, make_metrics(metrics, runner), skip=errors.skip_on_missing_params)
     members, dataset = given_members(test_cases, goldens, observed_callback)
     chosen = sampled(members, runner.options)
     link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
@@ -141,7 +141,7 @@ class _CaseResults:
         self._results: dict[int, TestResult] = {}
 
     def results(self) -> tuple[TestResult, ...]:
-        """The results, in the order of the cases."""
+        """Return the results in the order of the cases."""
         return tuple(result for _, result in sorted(self._results.items()))
 
     def run_started(self, run: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
+from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, make_prompt
 from modelgauge.datasets.differences import DatasetLink
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
@@ -136,7 +136,7 @@ class GivenTest(JudgedTest):
                 )
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
-        """One item for each case; the cases of components are further prompts of it."""
+        """Yield one item for each case. The cases of components are further prompts of it."""
         del dependencies
         return ItemsOfNumber(len(self.answered), self._items)
 
@@ -144,7 +144,7 @@ class GivenTest(JudgedTest):
         names = item_ids([case.case for case in self.answered])
         ids: Ids | None = None
         for place, (case, name) in enumerate(zip(self.answered, names, strict=True)):
-            main = PromptWithContext(prompt_of(case.case), context=case.case)
+            main = PromptWithContext(make_prompt(case.case), context=case.case)
             if case.trace is None:
                 yield of_valid(TestItem, prompts=(main,), context=None, id=name)
                 continue
@@ -155,29 +155,29 @@ class GivenTest(JudgedTest):
             for number, part in enumerate(case.components):
                 part_id = f"{source_id}.{number}"
                 self._parts[part_id] = part
-                prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
+                prompts.append(PromptWithContext(make_prompt(part.case), part_id, part.case))
             # The id depends on what was asked only, not on what the app did.
             yield TestItem(prompts, id=ids.identified(TestItem(main, id=name)).id)
 
     def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
-        """The metrics of the case, or those of a component."""
-        keys = self._keys_of(prompt)
+        """Return the metrics of the case, or those of a component."""
+        keys = self._list_keys(prompt)
         if not self._skip:
             return keys
         return [key for key in keys if _judges(self.metrics[key], prompt.context)]
 
-    def _keys_of(self, prompt: PromptWithContext) -> Sequence[str]:
+    def _list_keys(self, prompt: PromptWithContext) -> Sequence[str]:
         part = self._parts.get(prompt.source_id or "")
         return self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
-        """The error of an answer without a score: its metrics lack something, or there are none."""
+        """Return the error for an answer without a score: its metrics lack something, or there are none."""
         prompts = [interaction.prompt for interaction in item.interactions]
         name = called(prompts[0].context)
         lacking = [
             _why_skipped(self.metrics[key], prompt.context)
             for prompt in prompts
-            for key in self._keys_of(prompt)
+            for key in self._list_keys(prompt)
         ]
         if lacking:
             return InvalidDataError(
@@ -193,7 +193,7 @@ class GivenTest(JudgedTest):
         )
 
     def component(self, prompt: PromptWithContext) -> str | None:
-        """The name of a prompt's span; None for the prompt of a whole answer."""
+        """Return the name of a prompt's span; None for the prompt of a whole answer."""
         part = self._parts.get(prompt.source_id or "")
         return None if part is None else part.name
 
@@ -218,11 +218,11 @@ class GivenTest(JudgedTest):
         completion = reply.replaced(text=output or "", tool_calls=None, metadata=metadata)
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
-    def work(self, judges_of: Callable[[Metric], JudgeSUTs]) -> Work:
-        """The work of judging the cases, which hold their answers.
+    def work(self, resolve_judges: Callable[[Metric], JudgeSUTs]) -> Work:
+        """Return the work of judging the cases, which contain their answers.
 
         Args:
-            judges_of: gives the SUTs that a metric asks, by its own names.
+            resolve_judges: gives the SUTs that a metric asks, by its own names.
         """
         again = "Then evaluate again, since answers that were given cannot be resumed."
         return Work(
@@ -231,7 +231,7 @@ class GivenTest(JudgedTest):
                 uid=GIVEN, initialization=_GIVEN, given=self.answer, again=again, left_out=self.left_out
             ),
             annotators=self.metrics,
-            judge_suts={name: judges_of(metric) for name, metric in self.metrics.items()},
+            judge_suts={name: resolve_judges(metric) for name, metric in self.metrics.items()},
         )
 
 

@@ -1,4 +1,4 @@
-"""What `evaluate` and `assert_test` are given: metrics, test cases, goldens and hyperparameters, checked."""
+"""Validation of the arguments of `evaluate` and `assert_test`: metrics, test cases, goldens and hyperparameters."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.dataset_test import item_ids, prompt_of
+from modelgauge.datasets.dataset_test import item_ids, make_prompt
 from modelgauge.datasets.rows import Member
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.source import numbered, sample
@@ -30,8 +30,8 @@ TestCases: TypeAlias = TestCase | Iterable[TestCase] | EvaluationDataset
 Goldens: TypeAlias = Golden | Sequence[Golden] | EvaluationDataset
 
 
-def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
-    """Metrics as objects; those that are named by uids are made.
+def make_metrics(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
+    """Return metrics as objects, creating those named by uid.
 
     Raises:
         InvalidDataError: they are neither a metric nor several.
@@ -53,7 +53,7 @@ def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) 
 def given_members(
     test_cases: TestCases | None, goldens: Goldens | None, callback: object
 ) -> tuple[Sequence[Any], EvaluationDataset | None]:
-    """The test cases to judge, or the goldens to ask an app; and the data set that holds them.
+    """Return the test cases to judge, or the goldens to ask an app; and the data set that contains them.
 
     Raises:
         InvalidDataError: both are given, or goldens without an app, or a member that cannot be judged.
@@ -139,7 +139,7 @@ def checked_golden(golden: Any) -> Golden:
 
 
 def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
-    """The test cases or goldens that a run with these options judges, in their order, before an app is used for any.
+    """Return the test cases or goldens that a run with these options judges, before an app is called for any.
 
     Raises:
         InvalidOptionError: `max_test_items` chooses none.
@@ -147,7 +147,7 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
     most = options.max_test_items
     if most is None or most >= len(members):
         return list(members)
-    asked = (PromptWithContext(prompt_of(member)) for member in members)
+    asked = (PromptWithContext(make_prompt(member)) for member in members)
     items = (TestItem(prompt, id=item_id) for prompt, item_id in zip(asked, item_ids(members), strict=True))
     chosen = sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
     return [members[item.index] for item in chosen]
@@ -156,7 +156,7 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
 # --- hyperparameters: what the app was set to (model, prompt template, chunk size) -----------------------
 
 _logged: dict[str, Any] = {}
-"""What a test file has logged; every later run of this process records it."""
+"""Hyperparameters logged by a test file. Every later run of this process records them."""
 
 
 @overload
@@ -199,7 +199,7 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
 
 
 def _checked(hyperparameters: Any) -> dict[str, Any]:
-    """Hyperparameters as a record keeps them.
+    """Validate hyperparameters for a record.
 
     Raises:
         InvalidDataError: they are no mapping, or JSON would change them.
@@ -214,7 +214,7 @@ def _checked(hyperparameters: Any) -> dict[str, Any]:
 
 
 def logged_hyperparameters(others: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The hyperparameters that were logged in this process, with others laid over them."""
+    """Return the hyperparameters logged in this process, overridden by others."""
     return {**_logged, **_checked(others or {})}
 
 

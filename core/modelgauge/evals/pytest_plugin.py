@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from modelgauge.evals.session import Session
 
 VARIABLE = "MODELGAUGE_PYTEST_SESSION"
-"""Where and when the session began, for xdist's workers; and a folder in which its processes find each other.
+"""Environment variable with the place and time at which the session began, for xdist's workers, and their folder.
 
-Of its `mark` and the time the name of its run is made, which lies where the settings say."""
+The name of its run consists of its `mark` and the time. The run lies in the folder from the settings."""
 
 OPTIONS = "MODELGAUGE_PYTEST_OPTIONS"
 """The options of `modelgauge test run`, as JSON."""
 
 UNREPEATED = "unrepeated.txt"
-"""Where the processes of a session leave the tests that cannot be run several times."""
+"""File in which the processes of a session list the tests that cannot be repeated."""
 
 _STEP = "modelgauge_repeat"
 _open: list["_OpenSession"] = []
@@ -90,10 +90,10 @@ class _OpenSession:
         self._items, self._places = items, None
 
     def place(self, test: str) -> Place:
-        """Where a test stands among those of the session."""
+        """Return the position of a test in the session."""
         if self._places is None:
             numbers: dict[str, int] = {}
-            repeats = [(item.nodeid, *_repeat_of(item)) for item in self._items]
+            repeats = [(item.nodeid, *_split_repeat(item)) for item in self._items]
             self._places = {
                 nodeid: Place(numbers.setdefault(test, len(numbers)), test, repeat)
                 for nodeid, test, repeat in repeats
@@ -120,7 +120,7 @@ class _OpenSession:
 
 
 def session() -> "Session | None":
-    """The session of pytest that this code runs in; None outside of a session."""
+    """Return the current session of pytest; None outside a session."""
     if not _open:
         return None
     innermost = _open[-1]
@@ -134,7 +134,7 @@ def session() -> "Session | None":
 
 
 def place(test: str) -> Place:
-    """Where a test stands in the order of the session that this code runs in."""
+    """Return the position of a test in the order of the current session."""
     return _open[-1].place(test)
 
 
@@ -195,8 +195,8 @@ def _is_repeated(item: Any) -> bool:
     return _STEP in getattr(getattr(item, "callspec", None), "params", ())
 
 
-def _repeat_of(item: Any) -> tuple[str, int]:
-    """The id of a test without its repeat, and which repeat it is."""
+def _split_repeat(item: Any) -> tuple[str, int]:
+    """Split the id of a test into the id without its repeat, and the repeat."""
     if not _is_repeated(item):
         return item.nodeid, 0
     params = list(item.callspec.params)

@@ -14,7 +14,7 @@ from modelgauge.documents.document import Block, Heading, Sentences, TableBlock,
 from modelgauge.documents.notebook import as_notebook
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.judged_cases import TestCase, title_of
+from modelgauge.metrics.judged_cases import TestCase, make_title
 from modelgauge.wording.phrases import counted
 
 _MOST_FAILED = 10
@@ -122,7 +122,7 @@ class EvaluationResult:
 
     @property
     def success(self) -> bool:
-        """Whether every test case passed."""
+        """True if every test case passed."""
         return all(result.success for result in self.test_results)
 
     @property
@@ -171,7 +171,7 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
     data = tuple(_metrics_data(test, item, error))
     answered = test.answered[item.index]
     return TestResult(
-        name=title_of(answered.case),
+        name=make_title(answered.case),
         success=item.is_scored and has_passed(item.measurements) is not False,
         test_case=answered.case,
         metrics_data=data,

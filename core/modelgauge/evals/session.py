@@ -27,7 +27,7 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.datasets.dataset_test import prompt_of
+from modelgauge.datasets.dataset_test import make_prompt
 from modelgauge.datasets.differences import SavedGoldens
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
@@ -39,7 +39,7 @@ from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.shared_run import SharedRun
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
-from modelgauge.evals.display import Shown, place_of, rendered, with_distinct_titles
+from modelgauge.evals.display import CaseDisplay, format_place, rendered, with_distinct_titles
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.inputs import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
@@ -48,7 +48,7 @@ from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_options import TestRunOptions
 from modelgauge.evals.session_record import SessionRecord
 from modelgauge.interfaces.watched import in_use
-from modelgauge.metrics.judged_cases import title_of
+from modelgauge.metrics.judged_cases import make_title
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
 from modelgauge.runs.recorded_run import recorded_run
@@ -104,7 +104,7 @@ class SessionSecrets(SecretStore):
         return None if found is not None else "it was there for a while only, in another process."
 
 
-class Begun(NamedTuple):
+class StartedCase(NamedTuple):
     """An `assert_test` that has begun.
 
     Args:
@@ -121,7 +121,7 @@ class Begun(NamedTuple):
     repeat: int
 
     def named(self, item: ItemRecord) -> ItemRecord:
-        """A record under the name and at the place that its case has in the session."""
+        """Return a record with the name and position of its case in the session."""
         return renamed(item, self.number, self.item_id)
 
 
@@ -132,7 +132,7 @@ class Session:
         where: when and where the session began: settings and the data folder are looked up from there.
         options: of `modelgauge test run`, as JSON.
         args: the command line of pytest.
-        place_of: the place of a test in the order of the session: its number, its id without the repeat, the repeat,
+        find_place: returns the place of a test in the session: its number, its id without the repeat, the repeat,
             how often it was begun before, and whether this is the only time that the number is given.
     """
 
@@ -141,13 +141,13 @@ class Session:
         where: Mapping[str, Any],
         options: str,
         args: Sequence[str],
-        place_of: Callable[[str], tuple[int, str, int, int, bool]],
+        find_place: Callable[[str], tuple[int, str, int, int, bool]],
     ) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
         self._where = where
         self._lock = threading.RLock()  # a test may call `assert_test` from threads of its own
-        self._place_of = place_of
+        self._find_place = find_place
         self._calls_of: Counter[str] = Counter()
         self._call_count = 0
         self._command = self.options.command_line() or ["pytest", *args]
@@ -177,16 +177,16 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """Where this process leaves the cases of the session."""
+        """The folder for the cases of the session from this process."""
         return self._run.own_folder
 
     # --- cases -------------------------------------------------------------------------------------------------------
 
-    def begin(self) -> Begun:
+    def begin(self) -> StartedCase:
         """Begin an `assert_test`; from now on its case counts."""
         # The test that pytest is running, such as `test_app.py::test_refunds[0] (call)`.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or OUTSIDE
-        place, repeated, repeat, rerun, is_unique = self._place_of(test)
+        place, repeated, repeat, rerun, is_unique = self._find_place(test)
         if rerun:  # judges are asked again, as in a repeat
             test, repeat = f"{test} rerun {rerun}", repeat + rerun * self.options.repeat
         with self._lock:
@@ -201,10 +201,11 @@ class Session:
         else:
             index = place
         self._run.log(begin=index, order=(place, number), test=test, repeated=repeated, repeat=repeat)
-        return Begun(index, numbered(test, time), test, repeat)
+        return StartedCase(index, numbered(test, time), test, repeat)
 
-    def runner(self, begun: Begun, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:
-        """What makes the metrics and judges of a case: judges that are named are one object for all cases.
+    def runner(self, begun: StartedCase, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:
+        """Return the runner that creates the metrics and judges of a case. Judges given by name are shared by all
+        cases.
 
         Args:
             begun: the case.
@@ -235,7 +236,7 @@ class Session:
             self._observers = Observers([self._plugins])
         return self._plugins
 
-    def judge(self, begun: Begun, test: GivenTest, runner: Runner, resolver: Resolver) -> TestResult:
+    def judge(self, begun: StartedCase, test: GivenTest, runner: Runner, resolver: Resolver) -> TestResult:
         """Judge a case, and keep what came out.
 
         Args:
@@ -254,7 +255,7 @@ class Session:
             (item,) = test.make_test_items({})
             self._say("made", {**describe_annotators(work), **runner.facts(resolver)})
             self._say("hyperparameters", logged_hyperparameters())
-            for version in self._saved_goldens.versions_of(test.answered[0].case):
+            for version in self._saved_goldens.find_versions(test.answered[0].case):
                 self._say("data_set", version.model_dump())
             item = item.replaced(id=begun.item_id)
             job = Job(work=work, item=item, options=runner.options, named=begun.named)
@@ -268,7 +269,7 @@ class Session:
             "ranges": test.measurement_ranges,
             "directions": test.measurement_directions,
         }
-        self._keep(begun, judged.line, Shown.of(result), declared, notes)
+        self._keep(begun, judged.line, CaseDisplay.of(result), declared, notes)
         self._observers.item_finished(self._run.folder.run_id, judged.written)
         return result
 
@@ -279,7 +280,7 @@ class Session:
             # A metric of the loop's own may call `assert_test`: the loop cannot wait for itself.
             return SessionLoop(self._tally, self._count) if self._loop.is_here else self._loop
 
-    def ended_early(self, begun: Begun, case: Any, error: BaseException) -> None:
+    def ended_early(self, begun: StartedCase, case: Any, error: BaseException) -> None:
         """Forget a case whose test is skipped; any other that was not judged counts as failed, and has a record.
 
         Args:
@@ -293,19 +294,19 @@ class Session:
             return
         known = isinstance(case, LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
         stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
-        item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id=begun.item_id)
+        item = TestItem(PromptWithContext(make_prompt(case) if known else TextPrompt("")), id=begun.item_id)
         record = exception_record(begun.number, item, [], StageError(stage, "assert_test", error))
-        title = title_of(case) if known else begun.test
-        shown = Shown(title, False, (), f"{record.error_type}: {record.message}")
+        title = make_title(case) if known else begun.test
+        shown = CaseDisplay(title, False, (), f"{record.error_type}: {record.message}")
         self._keep(begun, make_line(record, "assert_test", self._redact)[1], shown)
 
     # --- the files of this process -----------------------------------------------------------------------------------
 
     def _keep(
         self,
-        begun: Begun,
+        begun: StartedCase,
         line: bytes,
-        shown: Shown,
+        shown: CaseDisplay,
         declared: Mapping[str, Any] = MappingProxyType({}),
         notes: Sequence[str] = (),
     ) -> None:
@@ -350,7 +351,7 @@ class Session:
         wanted = [ended] if self._settings.report and collected is None else []
         problems = [*reports.write_reports(wanted, redact=self._secrets.redact), *self._tell(ended.record)]
         page = self._run.folder.path / REPORT
-        self.summary += f"\n{place_of('Page', page)}" if page.exists() else ""
+        self.summary += f"\n{format_place('Page', page)}" if page.exists() else ""
         self.summary += "".join(f"\nWarning: {problem}" for problem in problems)
         if self.options.folder_file is not None:
             Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
@@ -386,7 +387,7 @@ class Session:
             self._loop = None
 
     def _unrepeated(self) -> list[str]:
-        """What `--repeat` could not repeat."""
+        """Return a note on the tests that `--repeat` could not repeat."""
         file = Path(self._where["folder"], self._where["unrepeated"])
         tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not tests:

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.item_records import Failure, ItemRecord
-from modelgauge.data.results import Used
+from modelgauge.data.results import TotalUsage
 from modelgauge.data.thresholds import has_passed
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.joined_facts import agreed, joined_annotators, numbered, union
-from modelgauge.evals.display import Shown
+from modelgauge.evals.display import CaseDisplay
 from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")
 
 OUTSIDE = "no test"
-"""What stands for the test of cases that are judged while tests are collected, say."""
+"""Test name for cases judged outside a test, for example during collection."""
 
 PROVISIONAL = 1 << 22
 """The first provisional index. At the end of the session, such cases get indexes in the order of the tests."""
@@ -53,8 +53,8 @@ class SessionCase:
     notes: list[str] = field(default_factory=list)
     display: dict[str, Any] | None = None
 
-    def shown(self, redact: Callable[[str], str]) -> Shown:
-        """The title, verdict and metrics of the case, for the summary.
+    def shown(self, redact: Callable[[str], str]) -> CaseDisplay:
+        """Return the title, verdict and metrics of the case for the summary.
 
         Args:
             redact: takes secrets out of a JSON text.
@@ -63,7 +63,7 @@ class SessionCase:
         written = json.dumps(display)
         if (clean := redact(written)) != written:
             display = json.loads(clean)
-        return Shown.of_plain(display).shortened()
+        return CaseDisplay.of_plain(display).shortened()
 
     def _display(self) -> dict[str, Any]:
         if self.item is not None and self.display is not None:
@@ -73,7 +73,7 @@ class SessionCase:
             error = self.item.failure.reason
         elif self.item is not None:
             error = _CUT_SHORT if has_passed(self.item.measurements) is False else None
-        return asdict(Shown(self.test, error is None, (), error))
+        return asdict(CaseDisplay(self.test, error is None, (), error))
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Cases:
     manifests: list[dict[str, Any]]
     hyperparameters: dict[str, Any]
     data_sets: list[dict[str, Any]]
-    used: Used
+    used: TotalUsage
     secrets: list[dict[str, Any]]
 
     @classmethod
@@ -129,16 +129,16 @@ class Cases:
             if case.item is None:
                 case.notes.append(f"{case.test}: {_UNJUDGED}")
         in_order = sorted(cases.values(), key=lambda case: (case.order, case.index))
-        total = sum(map(Used.load, used.values()), Used())
+        total = sum(map(TotalUsage.load, used.values()), TotalUsage())
         return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the record should know."""
+        """Notes for the reader of the record."""
         return [note for case in self.listed for note in case.notes]
 
     def declared(self, what: str) -> dict[str, Any]:
-        """The thresholds, ranges or directions of measurements, but for those that differ from case to case.
+        """Return the thresholds, ranges or directions of measurements, except those that differ from case to case.
 
         Args:
             what: which of these.
@@ -146,7 +146,7 @@ class Cases:
         return agreed(case.declared.get(what, {}) for case in self.listed)
 
     def by_id(self) -> dict[str, list[SessionCase]]:
-        """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
+        """Return the repeats of each case by its id: the test's name, numbered if the test judges several cases."""
         calls: Counter[str] = Counter()
         found: dict[str, list[SessionCase]] = {}
         for case in self.listed:
@@ -165,7 +165,7 @@ class Cases:
                 known = cases[0].index
                 index = max(least, known) if known < PROVISIONAL else least
                 least = index + 1
-                yield renamed(_item_of(cases), index, item_id).replaced(
+                yield renamed(_join_item(cases), index, item_id).replaced(
                     replaces=tuple([case.index for case in cases])
                 )
 
@@ -203,11 +203,11 @@ def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:
 
 
 def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
-    """An item with another place and id."""
+    """Return an item with a different position and id."""
     return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
 
 
-def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
+def _join_item(repeats: Sequence[SessionCase]) -> ItemRecord:
     """Join the repeats of a case, at least one of which was judged, into one item."""
     judged = [(case.repeat, case.item) for case in repeats if case.item is not None]
     if len(repeats) == 1:
@@ -230,7 +230,7 @@ def _item_of(repeats: Sequence[SessionCase]) -> ItemRecord:
 def _joined_item(
     repeats: Sequence[int], items: Sequence[ItemRecord], unjudged: Sequence[Failure]
 ) -> ItemRecord:
-    """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
+    """Join the item of a case that was judged several times: scored by the repeats that did not fail, if any."""
     scored = [record for record in items if record.is_scored]
     measured: Sequence[ItemRecord] = scored or items
     # A part of an app may have been called in some repeats alone; but of what failed nobody knows.

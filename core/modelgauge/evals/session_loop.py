@@ -56,7 +56,7 @@ class Job:
     item: TestItem
     options: RunOptions
     named: Callable[[ItemRecord], ItemRecord]
-    ended: "SimpleQueue[Judged | BaseException]" = field(default_factory=SimpleQueue)
+    ended: "SimpleQueue[JudgedCase | BaseException]" = field(default_factory=SimpleQueue)
     context: Context = field(default_factory=copy_context)
     targets: Sequence[Target] = ()
     task: asyncio.Task[None] | None = None
@@ -75,7 +75,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCase:
     """The record of a judged case, and its line in the journal.
 
     Args:
@@ -111,10 +111,10 @@ class SessionLoop:
 
     @property
     def is_here(self) -> bool:
-        """Whether this code runs in the loop's own thread, which cannot wait for itself."""
+        """True if this code runs in the loop's own thread, which cannot wait for itself."""
         return threading.current_thread() is self._thread
 
-    def judge(self, job: Job) -> Judged:
+    def judge(self, job: Job) -> JudgedCase:
         """Judge a case, and wait until it may be written.
 
         Raises:
@@ -128,14 +128,14 @@ class SessionLoop:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(job.give_up)
             raise
-        if isinstance(ended, Judged):
+        if isinstance(ended, JudgedCase):
             return ended
         try:
             raise ended
         finally:
             del ended  # its traceback holds this frame
 
-    def _wait(self, job: Job) -> Judged | BaseException:
+    def _wait(self, job: Job) -> JudgedCase | BaseException:
         while True:
             try:
                 return job.ended.get(timeout=_LOOKS)
@@ -184,7 +184,9 @@ class SessionLoop:
                 await asyncio.wait(tasks)
 
     async def _target_pool(self, job: Job, stack: AsyncExitStack) -> TargetPool:
-        """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
+        """Return the target pool for a job's options, with everything that the job calls opened, in the task that
+        closes it.
+        """
         options, called = job.options, job.work.called()
         job.ending.enter_context(in_use(callee.owner for callee in called))
         is_cached = any(CallPolicy.of(*callee).is_cached for callee in called)
@@ -217,7 +219,7 @@ class SessionLoop:
             unreported = (note for target in job.targets for note in target.notes())
             notes = (*target_pool.notes(job.work), *unreported)
             job.end_use()  # first: its test may change the settings of what it called from here on
-            job.ended.put(Judged(record, written, line, notes))
+            job.ended.put(JudgedCase(record, written, line, notes))
         except BaseException as error:  # noqa: BLE001  likewise
             job.end_use()
             _tell(job, error)

@@ -44,14 +44,14 @@ class TestRunOptions:
     """The file that holds the command line; None if pytest was called directly."""
 
     def command_line(self) -> list[str] | None:
-        """The command line of `modelgauge test run`; None if pytest was called directly."""
+        """Return the command line of `modelgauge test run`; None if pytest was called directly."""
         if self.command_file is None:
             return None
         command: list[str] = json.loads(Path(self.command_file).read_text(encoding="utf-8"))
         return command
 
     def recorded(self) -> dict[str, Any]:
-        """The options that a manifest records."""
+        """Return the options for the manifest."""
         return {
             name: value for name, value in asdict(self).items() if name not in ("folder_file", "command_file")
         }

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from modelgauge.errors import InputFileError
-from modelgauge.files.regular import text_of
+from modelgauge.files.regular import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import jsonlines
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
@@ -29,7 +29,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_object_of)
+DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 """JSON in which no key is there twice."""
 
 
@@ -86,7 +86,7 @@ def text_lines(file: IO[bytes], source: str, encoding: str) -> Iterator[str]:
         yield from _decoded_lines(file, encoding)
         return
     file.seek(0)
-    text_of(file.read(), source, encoding, may_hold_nul=False)
+    decode_text(file.read(), source, encoding, may_hold_nul=False)
     raise InputFileError(f"{source} was changed while it was read.", fix="Read it again.")
 
 

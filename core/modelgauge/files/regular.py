@@ -54,7 +54,7 @@ def opened(path: Path, mode: str = "rb", *, links: bool = False) -> IO[bytes]:
     return open(path, mode, buffering=0 if writes else -1, opener=opener)
 
 
-def bytes_of(path: Path, *, links: bool = True) -> bytes:
+def read_bytes(path: Path, *, links: bool = True) -> bytes:
     """Return the bytes of a regular file; see `opened`."""
     with opened(path, links=links) as file:
         return file.read()
@@ -122,7 +122,7 @@ def _check(found: os.stat_result | None, name: str, *, writes: bool) -> None:
 # --- files that users name ------------------------------------------------------------------------------------------
 
 
-def path_of(file_path: str | PathLike[str]) -> Path:
+def make_path(file_path: str | PathLike[str]) -> Path:
     """Convert a caller's argument to a path.
 
     Raises:
@@ -145,7 +145,7 @@ def opened_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
         InputFileError: it cannot be read.
         InvalidOptionError: the path is none.
     """
-    named = path_of(path)
+    named = make_path(path)
     try:
         file = opened(named, links=True)
     except (OSError, ValueError) as error:  # a ValueError for a NUL in the path
@@ -176,7 +176,7 @@ _BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16
 }
 
 
-def text_of(data: bytes, source: str, encoding: str, *, may_hold_nul: bool) -> str:
+def decode_text(data: bytes, source: str, encoding: str, *, may_hold_nul: bool) -> str:
     """Decode what a file holds; a byte order mark is skipped.
 
     Args:

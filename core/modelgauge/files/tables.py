@@ -17,7 +17,7 @@ from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.formulas import ESCAPED, without_escapes
 from modelgauge.files.json_lines import DECODER, read_json_lines, text_lines, why_no_json
 from modelgauge.files.plain_values import plain_value
-from modelgauge.files.regular import opened_file, text_of
+from modelgauge.files.regular import decode_text, opened_file
 from modelgauge.wording.phrases import beginning, counted, first_few
 
 
@@ -132,12 +132,12 @@ def _read_table(file: IO[bytes], source: str, kind: str, *, encoding: str, delim
     if kind == "jsonl":
         values = _json_lines(source, text_lines(file, source, encoding))
     else:
-        text = text_of(file.read(), source, encoding, may_hold_nul=kind == "csv")
+        text = decode_text(file.read(), source, encoding, may_hold_nul=kind == "csv")
         if kind == "csv":
             return _csv_table(source, text, delimiter)
         text = text.replace("\r\n", "\n").replace("\r", "\n")  # the texts in JSON hold none as it is
         values = _json_list(source, text)
-    return _table_of(source, values, Path(source).stem)
+    return _make_table(source, values, Path(source).stem)
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -334,7 +334,9 @@ def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
         )
     name = getattr(getattr(rows, "info", None), "dataset_name", None)
     places = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
-    return _table_of(source, ((place, _plain_row(place, row)) for place, row in places), name, is_file=False)
+    return _make_table(
+        source, ((place, _plain_row(place, row)) for place, row in places), name, is_file=False
+    )
 
 
 def _plain_row(place: str, row: Any) -> Any:
@@ -346,7 +348,7 @@ def _plain_row(place: str, row: Any) -> Any:
         )
 
 
-def _table_of(
+def _make_table(
     source: str, values: Iterable[tuple[str, Any]], name: str | None, *, is_file: bool = True
 ) -> Table:
     """Create a table from rows that are mappings. Its columns are those of any row."""

@@ -1,1 +1,1 @@
-"""What authors subclass: tests, SUTs, annotators. Import the names from `modelgauge`."""
+"""Base classes for authors: tests, SUTs, annotators. Import the names from `modelgauge`."""

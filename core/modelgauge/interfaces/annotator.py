@@ -63,7 +63,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
         raise NotImplementedError
 
     def get_suts(self) -> Mapping[str, PromptResponseSUT[Any, Any] | str]:
-        """The SUTs that `annotate` asks, objects or uids, under the names by which it asks them."""
+        """Return the SUTs that `annotate` asks, as objects or uids, by the names used to ask them."""
         return {}
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
@@ -88,7 +88,8 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
         return self._asker().asked_sut(self, self._asked_name(name))
 
     def _keeps_answers(self, name: str) -> bool:
-        """Whether what one of the SUTs of `get_suts` answers is kept, so that the same question gets the same answer.
+        """Return whether the answers of a SUT in `get_suts` are cached, so that the same question gets the same
+        answer.
 
         Raises:
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
@@ -103,7 +104,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
         return self._asker().waiting()
 
     def _asked_name(self, name: str) -> str:
-        """The name in `get_suts` of the SUT that is asked now as `name`."""
+        """Return the name in `get_suts` of the SUT that is currently asked as `name`."""
         return name
 
     def _sut_in_messages(self, _name: str) -> str:
@@ -118,7 +119,7 @@ class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
         return asker
 
 
-def request_of(
+def make_request(
     annotator: "CompletionAnnotator[Any]",
     prompt: PromptWithContext,
     completion: SUTCompletion,
@@ -140,7 +141,7 @@ def request_of(
 
 
 def cost_of_each(usage: Usage | None, completions: int) -> float | None:
-    """An equal share of a response's cost for each completion; None if the SUT does not say.
+    """Return an equal share of a response's cost for each completion; None if the SUT does not report it.
 
     Args:
         usage: of the response.

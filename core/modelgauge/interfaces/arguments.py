@@ -118,7 +118,8 @@ def _error(cls: Callee, problem: str, suggestion: str, known: list[str]) -> Argu
 
 
 def _parameter_names(cls: Callee) -> tuple[list[str], bool]:
-    """The names that a constructor takes, with those that `**kwargs` hands on; and whether it takes any other.
+    """Return the names that a constructor takes, including those passed on by `**kwargs`, and whether it takes any
+    other.
 
     Of a method those of its signature.
     """
@@ -134,7 +135,7 @@ def _parameter_names(cls: Callee) -> tuple[list[str], bool]:
 def constructors(
     target: Callee,
 ) -> Iterator[tuple[Callable[..., Any], list[inspect.Parameter], bool]]:
-    """The constructor of a class, and those that its `**kwargs` hand on to, or another callable.
+    """Yield the constructor of a class and those that its `**kwargs` are passed on to, or another callable.
 
     Each with its parameters without `self`, and whether it takes any other name.
     """

@@ -48,17 +48,17 @@ class ResponseCodec:
                 ) from None
 
     def stays(self, response: Any) -> bool:
-        """Whether a response is a str that comes from the store as it is: the usual, quick case."""
+        """Return whether a response is a str that comes from the store unchanged: the usual, fast case."""
         return type(response) is str and self._str_stays and (response.isascii() or is_exact(response))
 
     def comes_back(self, response: Any) -> bool:
-        """Whether JSON gives back the same value: true of plain texts, and of classes with `comes_back`."""
+        """Return whether a value survives JSON unchanged: true of plain texts, and of classes with `comes_back`."""
         if type(response) is self.kind and "comes_back" in self.kind.__dict__:
             return True
         return self.stays(response)
 
     def dump(self, response: Any) -> str:
-        """The response as JSON text.
+        """Serialize the response as JSON text.
 
         Raises:
             InvalidResponseError: JSON cannot hold it.
@@ -87,14 +87,14 @@ class ResponseCodec:
         return text
 
     def _dump_declared(self, response: Any) -> str | None:
-        """The JSON of a dataclass, a tuple or a set, where it comes back as the declared type."""
+        """Serialize a dataclass, a tuple or a set, if it comes back as the declared type."""
         if self._adapter is None:
             return None
         text = self._adapter.dump_json(response, warnings="error").decode()
         return text if self._adapter.validate_json(text) == response else None
 
     def load(self, text: str) -> Any:
-        """The response that a JSON text holds, as the declared class.
+        """Parse a JSON text as a response of the declared class.
 
         Raises:
             InvalidResponseError: it does not fit the class.
@@ -113,7 +113,7 @@ class ResponseCodec:
             raise self._unfit(text, error) from None
 
     def _unfit(self, text: str, error: ValidationError) -> InvalidResponseError:
-        """The error of a response of another type; of an object or a list, also what is wrong inside."""
+        """Return the error for a response of another type; for an object or a list, with the problems inside."""
         try:
             value = from_json(text)
         except ValueError as wrong:
@@ -165,7 +165,7 @@ def _without_models(value: Any) -> Any:
 
 
 def response_type(method: Callable[..., Any], cls: type) -> Any:
-    """What a method returns: its return annotation, else the class's generic argument, else plain JSON.
+    """Return the response type of a method: its return annotation, or the class's generic argument, or plain JSON.
 
     Args:
         method: `evaluate` or `annotate` of an object.
@@ -214,7 +214,7 @@ def _awaited_type(kind: Any) -> Any:
 
 
 def _generic_argument(cls: type) -> Any:
-    """The response among the arguments that a class gives to `PromptResponseSUT[Request, Response]`.
+    """Return the response type among the arguments that a class gives to `PromptResponseSUT[Request, Response]`.
 
     A class between may be generic itself; then it is followed to what its own subclass gives:
 

@@ -73,7 +73,7 @@ class Value:
     code: tuple[_Object, ...] = field(default=(), compare=False)
     source: object = field(default=_CAN_CHANGE, compare=False, repr=False)
 
-    def is_of(self, source: object, place: tuple[object, str] | None) -> bool:
+    def applies_to(self, source: object, place: tuple[object, str] | None) -> bool:
         """Return whether reading an object in a place would give this value."""
         if source is not self.source:
             return False
@@ -264,7 +264,7 @@ def value_of(
         place: the object that holds it for all who share that object, and its name there.
         before: what was read there earlier. It is returned if it was read from the same object, which cannot change.
     """
-    if before is not None and before.is_of(value, place):
+    if before is not None and before.applies_to(value, place):
         return before
     if place is not None:
         place = (_Object(place[0]), place[1]) if _can_be_found(place[0]) else None

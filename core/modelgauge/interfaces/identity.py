@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Initialization(Frozen):
-    """How an object was made, for a run's record; part of its identity.
+    """Class and arguments of an object, for a run's record; part of its identity.
 
     Args:
         uid: the name it was made under.
@@ -107,17 +107,17 @@ class Identified:
         self.uid = uid
 
     def __repr__(self) -> str:
-        """Class and name; arguments may be long."""
+        """Return class and name, without arguments, which may be long."""
         return f"<{type(self).__qualname__} {getattr(self, 'uid', '')!r}>"
 
     @classmethod
     def default_uid(cls) -> str | None:
-        """The uid of objects that are made without a uid; None if a uid is required, as for all but metrics."""
+        """Return the uid of objects created without one; None if a uid is required, as for everything but metrics."""
         return None
 
     @property
     def initialization(self) -> Initialization:
-        """How this object was made."""
+        """The class and arguments of this object."""
         captured = getattr(self, "_arguments", None) or {}
         changes = self.changed_settings()
         return Initialization(
@@ -130,7 +130,7 @@ class Identified:
         )
 
     def changed_settings(self) -> Changes:
-        """The attributes that changed since the constructor ended; none if no call of the object is cached."""
+        """Return the attributes changed since construction; none if no call of the object is cached."""
         return Changes()
 
     def further_settings(self, changes: Changes) -> Mapping[str, str]:
@@ -178,8 +178,8 @@ def _opaque(made: Identified) -> tuple[str, ...]:
     return tuple([name for name, argument in captured.items() if not argument.exact])
 
 
-def secrets_of(made: Identified) -> list[Secret]:
-    """The secrets among the constructor arguments of an object, given by a plugin or by hand."""
+def list_secrets(made: Identified) -> list[Secret]:
+    """Return the secrets among an object's constructor arguments, passed by a plugin or in code."""
     captured = getattr(made, "_arguments", None) or {}
     return [secret for argument in captured.values() for secret in argument.secrets]
 
@@ -208,14 +208,14 @@ def declared(owner: Identified, method: str) -> dict[str, Any]:
 
 
 def _without_options(uid: str, names: frozenset[str]) -> str:
-    """A uid without those of its `?key=value` options that change no answer."""
+    """Return a uid without those `?key=value` options that do not affect answers."""
     base, mark, options = uid.partition("?")
     kept = [option for option in options.split("&") if option.partition("=")[0] not in names]
     return f"{base}?{'&'.join(kept)}" if mark and kept else base
 
 
 def identity_name(cls: type) -> str:
-    """The name of a class in cache keys.
+    """Return the name of a class in cache keys.
 
     A class of a script is named by the script's resolved path, one of a notebook or prompt by its working
     directory: two classes that only share a name must not share answers.
@@ -233,7 +233,7 @@ def identity_name(cls: type) -> str:
 def _capture(
     cls: type, default_uid: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, dict[str, _Argument]] | None:
-    """The uid and the other arguments; None for copy and pickle, which pass none, and where a signature is wrong.
+    """Return the uid and the other arguments; None for copy and pickle, which pass none, and for a wrong signature.
 
     The first parameter takes the uid, whatever its name. In a class with a default uid (a metric) it does so only if it
     is called `uid` or `name`, or hands on what it gets:
@@ -288,7 +288,7 @@ def _checked_uid(cls: type, uid: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, inspect.Parameter | None]:
-    """The signature of a class's `__init__`, and the parameter that takes the uid; see `_capture`."""
+    """Return the signature of a class's `__init__`, and the parameter that takes the uid; see `_capture`."""
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]  # of the class, whatever it is
     parameters = list(signature.parameters.values())
     if not needs_uid:
@@ -305,7 +305,7 @@ def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, insp
 
 
 def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by name, however they were passed; `*args` under its own name, `**kwargs` one by one.
+    """Return arguments by name, however they were passed; `*args` under its own name, `**kwargs` one by one.
 
     One of `**kwargs` whose name another parameter has, which takes none by name, gets two stars.
     """
@@ -320,7 +320,7 @@ def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def _frozen(value: Any) -> _Argument:
-    """The JSON of an argument as it is now; later changes to the argument do not reach it."""
+    """Return the current JSON of an argument, unaffected by later changes to the argument."""
     if value is None or type(value) is bool:  # nearly always
         return _Argument(value, exact=True)
     opaque: list[str] = []
@@ -330,7 +330,7 @@ def _frozen(value: Any) -> _Argument:
         if isinstance(part, Secret):
             secrets.append(part)
         elif isinstance(part, Identified):
-            secrets.extend(secrets_of(part))
+            secrets.extend(list_secrets(part))
             if part.why_uncacheable() is not None:
                 opaque.append(part.uid)
         return identified_json(part)
@@ -374,7 +374,7 @@ def interface_method(function: F) -> F:
 
 
 def overrides(cls: type, name: str) -> bool:
-    """Whether an author's class defines a method of its interface."""
+    """Return whether an author's class overrides a method of its interface."""
     return _overrides(cls, name)  # whose cache type checkers take for one of instances only
 
 

@@ -106,7 +106,7 @@ ErrorClass = Retry | Fatal | None
 
 
 Completions = Literal["one_call", "many_calls", "auto"]
-"""How a SUT gives several completions of one prompt."""
+"""Ways of returning several completions of one prompt."""
 
 NEEDED: dict[type[AnyPrompt], type[SUTCapability]] = {
     TextPrompt: AcceptsTextPrompt,
@@ -117,7 +117,7 @@ NEEDED: dict[type[AnyPrompt], type[SUTCapability]] = {
 
 
 class CalledByEngine(Watched):
-    """What SUTs and annotators have in common: the engine opens, calls and closes them.
+    """Base of SUTs and annotators, which the engine opens, calls and closes.
 
     Class attributes:
         max_concurrency: most calls at once; None leaves it to the engine.
@@ -223,7 +223,7 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
         raise NotImplementedError
 
     def expected_cost(self, request: Request) -> float | None:
-        """What a request will cost, in US dollars, where prices are known (`--dry-run`). Pure and quick."""
+        """Return the expected cost of a request in US dollars, if prices are known (`--dry-run`). Pure and quick."""
         del request
         return None
 
@@ -237,7 +237,7 @@ class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
 def capabilities_of(
     sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any]],
 ) -> frozenset[type[SUTCapability]]:
-    """All capabilities of a SUT: those it declares, and those that its methods imply."""
+    """Return all capabilities of a SUT: those it declares, and those implied by its methods."""
     cls = sut if isinstance(sut, type) else type(sut)
     implied = {
         capability
@@ -260,7 +260,7 @@ def capability_for(prompt: AnyPrompt) -> type[SUTCapability]:
 
 
 def request_for(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> Any:
-    """A SUT's own request for a prompt.
+    """Return a SUT's own request for a prompt.
 
     Raises:
         IncompatibleError: the SUT does not take this kind of prompt.

@@ -85,12 +85,12 @@ class PromptResponseTest(Identified):
         raise NotImplementedError
 
     def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
-        """The annotators that judge each completion, by the author's own names: objects, or uids."""
+        """Return the annotators that judge each completion, by names of the author's choice: objects, or uids."""
         return {}
 
     @interface_method
     def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
-        """Which of the annotators judge the completions of a prompt; all of them, unless a test defines this.
+        """Return the names of the annotators that judge the completions of a prompt; by default all of them.
 
         Pure and quick.
         """

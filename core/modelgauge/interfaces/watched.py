@@ -41,7 +41,7 @@ class Watched(Identified):
         super().__init__(uid)
 
     def changed_settings(self) -> Changes:
-        """The attributes that changed since the constructor ended; during a run, those changed when it began."""
+        """Return the attributes changed since construction; during a run, those changed when it began."""
         history = self.settings_history()
         return Changes() if history is None else history.changes(self.settings_counted() or history.made)
 

@@ -18,10 +18,10 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings, members_of
+from modelgauge.metrics.definition import MetricSettings, parse_members
 from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
-from modelgauge.metrics.replies import problems_of
+from modelgauge.metrics.replies import describe_problems
 
 _LIMITS = ("recursion limit exceeded", "number out of range")
 """Beginnings of the parser's errors about its own limits, not about the text."""
@@ -84,7 +84,7 @@ class JsonCorrectnessMetric(Metric):
             try:
                 self._adapter.validate_json(text)
             except ValidationError as error:
-                return f"The output does not fit the schema: {problems_of(error, 'the whole', 5)}."
+                return f"The output does not fit the schema: {describe_problems(error, 'the whole', 5)}."
         if self._validator is not None:
             violations = self._validator.iter_errors(value)
             errors = [f"{violation.json_path}: {violation.message}" for violation in violations]
@@ -262,7 +262,7 @@ class ToolCorrectnessMetric(Metric):
     ) -> None:
         super().__init__(uid, **settings)
         given = () if evaluation_params is None else evaluation_params
-        self.evaluation_params = members_of(ToolCallParams, given, type(self).__name__)
+        self.evaluation_params = parse_members(ToolCallParams, given, type(self).__name__)
         self.should_consider_ordering = YES_NO.check(
             "ToolCorrectnessMetric.should_consider_ordering", should_consider_ordering
         )

@@ -31,7 +31,7 @@ from modelgauge.metrics.definition import (
     check_names,
     check_settings,
     finite,
-    name_of,
+    make_name,
     needs_a_score,
     not_in_a_metric,
     refused_call,
@@ -41,8 +41,8 @@ from modelgauge.metrics.judged_cases import (
     TestCase,
     case_of,
     check_case,
+    get_origin,
     missing_parameters,
-    origin_of,
     own_case,
 )
 from modelgauge.metrics.judges import (
@@ -54,8 +54,8 @@ from modelgauge.metrics.judges import (
     default_judge,
     judge_names,
     judged,
-    judges_of,
     origin_of_default,
+    resolve_judges,
     scores_of_all,
 )
 
@@ -66,14 +66,14 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(slots=True)
-class _Asked:
+class _CurrentJudge:
     """The judge that `score` asks at the moment, and what its answers have cost."""
 
     name: str
     costs: list[float] = field(default_factory=list)
 
 
-_asked: ContextVar[_Asked | None] = ContextVar("modelgauge_metric_asked", default=None)
+_asked: ContextVar[_CurrentJudge | None] = ContextVar("modelgauge_metric_asked", default=None)
 
 
 @lru_cache(maxsize=1024)
@@ -248,7 +248,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     @property
     def name(self) -> str:
         """The name in reports: the class, or the given name."""
-        return self._name or name_of(type(self), self.uid, self.default_uid())
+        return self._name or make_name(type(self), self.uid, self.default_uid())
 
     def measure(self, test_case: TestCase) -> Score:
         """Judge one case now, through the engine: cached, retried, limited. Blocks.
@@ -298,7 +298,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """Return the test case for a prompt, its context and a completion; see `judged_cases.case_of`."""
         case = case_of(prompt, completion)
-        origin = origin_of(prompt, completion)
+        origin = get_origin(prompt, completion)
         check_case(case, self.test_case_type, self.required_params, self.name, origin)
         return case
 
@@ -364,7 +364,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         return self._as_score(run_without_waiting(coroutine))
 
     async def _scored_by(self, name: str, request: TestCase) -> Score:
-        asked = _Asked(name)
+        asked = _CurrentJudge(name)
         token = _asked.set(asked)
         try:
             coroutine: Any = self.score(own_case(request))
@@ -389,7 +389,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         self._name = self.name
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
-        self._judges = () if self.asks_nobody else judges_of(self.model, self.name)
+        self._judges = () if self.asks_nobody else resolve_judges(self.model, self.name)
         is_async = type(self).annotate is Metric._annotate_async
         if is_async and not self._judges and never_waits(type(self).score):
             setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  the table above `_annotate_plain`

@@ -290,7 +290,7 @@ class Unchanging:
         super().__setattr__(name, value)
 
 
-def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:
+def parse_members(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:
     """Return the members of an enum named by a metric's `evaluation_params`.
 
     Args:
@@ -324,7 +324,7 @@ def say_once(note: str) -> None:
 
 
 @lru_cache(maxsize=1024)  # of metrics that are made for each case
-def name_of(cls: type, uid: str, default: str) -> str:
+def make_name(cls: type, uid: str, default: str) -> str:
     """Return the name of a metric in reports: its class, or the name in its uid.
 
     Args:

@@ -30,10 +30,10 @@ from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities
-from modelgauge.metrics.definition import MetricSettings, members_of, say_once
+from modelgauge.metrics.definition import MetricSettings, parse_members, say_once
 from modelgauge.metrics.judge_base import JudgeMetric
 from modelgauge.metrics.judges import JUDGE
-from modelgauge.metrics.questions import TEMPLATES, material_of
+from modelgauge.metrics.questions import TEMPLATES, format_material
 from modelgauge.metrics.replies import STEPS, Points, points_shape
 
 _Graded: TypeAlias = tuple[Points, SUTCompletion]
@@ -141,11 +141,11 @@ class GEval(JudgeMetric):
                 f"'{name}' has nothing to judge by.", fix="Give criteria=…, or evaluation_steps=[…]."
             )
         params = _DEFAULT_PARAMS if evaluation_params is None else evaluation_params
-        named = members_of(LLMTestCaseParams, params, "GEval", least=1)
+        named = parse_members(LLMTestCaseParams, params, "GEval", least=1)
         self.required_params = tuple(parameter.value for parameter in named)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         self.logprobs = YES_NO.check("GEval.logprobs", logprobs, or_none=True)
-        self._scores = _scores_of(self.rubric)
+        self._scores = _list_scores(self.rubric)
         if (self._scores[0], self._scores[-1]) != (LEAST, MOST):
             say_once(
                 f"A rubric of GEval from {self._scores[0]} to {self._scores[-1]} keeps the scale from 0 to 10: a score "
@@ -178,7 +178,7 @@ class GEval(JudgeMetric):
         asked = partial(
             self.asked_with_completion,
             template,
-            material_of(test_case, self.required_params),
+            format_material(test_case, self.required_params),
             points_shape(self._scores, reasons=self.include_reason),
             values | scale,
         )
@@ -290,7 +290,7 @@ def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
     return tuple(ordered)
 
 
-def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
+def _list_scores(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
     """Return the possible scores, in ascending order."""
     ranges = [(LEAST, MOST)] if rubric is None else [band.score_range for band in rubric]
     return tuple(score for first, last in ranges for score in range(first, last + 1))

@@ -29,7 +29,7 @@ from modelgauge.interfaces.sut import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.definition import check_names
 from modelgauge.metrics.judges import JUDGE
-from modelgauge.metrics.questions import Instructions, as_text, material_of, question, repair, wording
+from modelgauge.metrics.questions import Instructions, as_text, format_material, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,
     Shape,
@@ -131,7 +131,7 @@ class Combination:
     reduce: Callable[[Sequence[float]], float] = min
 
 
-def texts_of(name: str) -> Items:
+def take_texts(name: str) -> Items:
     """Take the elements of a list of the test case as the items."""
     return lambda _metric, case: [as_text(part) for part in getattr(case, name)]
 
@@ -276,17 +276,17 @@ class JudgeMetric(Metric):
     async def _items(self, extract: Extract | Items, case: Any) -> Sequence[str]:
         if not isinstance(extract, Extract):
             return extract(self, case)
-        material, values = material_of(case, extract.shows), self._values(extract.settings)
+        material, values = format_material(case, extract.shows), self._values(extract.settings)
         return (await self.asked(extract.instructions, material, STATEMENTS, values)).statements
 
     async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
         size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await wait_for_all([self._verdicts_of(judge, case, chunk) for chunk in chunks])
+        judged = await wait_for_all([self._get_verdicts(judge, case, chunk) for chunk in chunks])
         return [verdict for verdicts in judged for verdict in verdicts]
 
-    async def _verdicts_of(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
-        material = material_of(case, judge.shows)
+    async def _get_verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
+        material = format_material(case, judge.shows)
         material |= {f"item[{place}]": item for place, item in enumerate(items, start=1)}
         shape = verdicts_shape(tuple(judge.verdicts), len(items), reasons=self.include_reason)
         return (await self.asked(judge.instructions, material, shape, self._values(judge.settings))).verdicts

@@ -13,9 +13,9 @@ from typing import Any, Unpack
 from modelgauge.config.options import whole_number
 from modelgauge.data.test_cases import ConversationalTestCase
 from modelgauge.metrics.definition import MetricSettings, say_once
-from modelgauge.metrics.judge_base import Extract, Judge, JudgeMetric, Procedure, texts_of
+from modelgauge.metrics.judge_base import Extract, Judge, JudgeMetric, Procedure, take_texts
 from modelgauge.metrics.questions import TEMPLATES
-from modelgauge.stats.exact import fraction_of
+from modelgauge.stats.exact import find_fraction
 
 
 def average_precision(worths: Sequence[float]) -> float:
@@ -26,7 +26,7 @@ def average_precision(worths: Sequence[float]) -> float:
     "Introduction to Information Retrieval", section 8.4.
     """
     good = total = Fraction(0)
-    for place, worth in enumerate(map(fraction_of, worths), start=1):
+    for place, worth in enumerate(map(find_fraction, worths), start=1):
         good += worth
         total += good / place * worth
     return float(total / good) if good else 0.0
@@ -75,7 +75,7 @@ class ContextualPrecisionMetric(_ShareMetric):
 
     required_params = ("input", "actual_output", "expected_output", "retrieval_context")
     procedure = Procedure(
-        extract=texts_of("retrieval_context"),
+        extract=take_texts("retrieval_context"),
         judge=Judge(TEMPLATES / "contextual_precision.md", shows=("input", "expected_output")),
         reduce=average_precision,
         empty=0.0,
@@ -125,7 +125,7 @@ class HallucinationMetric(_ShareMetric):
     best_score = 0.0
     worst_score = 1.0
     procedure = Procedure(
-        extract=texts_of("context"),
+        extract=take_texts("context"),
         judge=Judge(
             TEMPLATES / "hallucination.md", shows=("actual_output",), verdicts={"yes": 0.0, "no": 1.0}
         ),

@@ -58,7 +58,7 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
     held = _named_fields(context)
     if "turns" in held:
         return ConversationalTestCase(**held)
-    return LLMTestCase(**{"input": text_of(prompt.prompt), **held, **fields})
+    return LLMTestCase(**{"input": format_prompt(prompt.prompt), **held, **fields})
 
 
 def own_case(case: Any) -> Any:
@@ -88,7 +88,7 @@ class Origin:
 GIVEN = Origin()
 
 
-def origin_of(prompt: PromptWithContext, completion: SUTCompletion) -> Origin:
+def get_origin(prompt: PromptWithContext, completion: SUTCompletion) -> Origin:
     """Return the origin of the case of a prompt and a completion."""
     if SPAN in completion.metadata:
         return Origin("part", completion.metadata[SPAN])
@@ -226,7 +226,7 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
     return problem.format(**words), fix.format(**words)
 
 
-def text_of(prompt: AnyPrompt) -> str:
+def format_prompt(prompt: AnyPrompt) -> str:
     """Return a prompt as one text, with the roles of a chat if it has more than one message."""
     parts = prompt.parts
     return parts[0][1] if len(parts) == 1 else "\n".join(f"{role}: {text}" for role, text in parts)
@@ -265,7 +265,7 @@ def _continued_case(
 ) -> ConversationalTestCase:
     """Continue a conversation by one completion and its metadata."""
     fields = _fields(completion)
-    turns = turns_asked(golden.turns or ()) or [Turn("user", text_of(prompt))]
+    turns = turns_asked(golden.turns or ()) or [Turn("user", format_prompt(prompt))]
     of_turn = {name: fields[name] for name in ("retrieval_context", "tools_called") if name in fields}
     turns.append(Turn("assistant", completion.text, **of_turn))
     of_case = {name: fields[name] for name in ("token_cost", "completion_time") if name in fields}
@@ -278,7 +278,7 @@ def turns_asked(turns: Iterable[Turn]) -> list[Turn]:
     return asked[:-1] if len(asked) > 1 and asked[-1].role == "assistant" else asked
 
 
-def title_of(case: BaseModel) -> str:
+def make_title(case: BaseModel) -> str:
     """Return the title of a case in reports: its name, or else its first text, which may be blank."""
     turns = getattr(case, "turns", None)
     texts = [getattr(case, name, None) for name in ("name", "input", "scenario")]
@@ -288,4 +288,4 @@ def title_of(case: BaseModel) -> str:
 
 def called(case: BaseModel) -> str:
     """Return the title of a case in messages: quoted, and shortened if long."""
-    return quoted(title_of(case), _LONGEST_TITLE)
+    return quoted(make_title(case), _LONGEST_TITLE)

@@ -95,7 +95,7 @@ def default_judge_name(settings: Settings) -> str | None:
     return chosen if isinstance(chosen, str) else None
 
 
-def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> tuple[JudgeSUT, ...]:
+def resolve_judges(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> tuple[JudgeSUT, ...]:
     """Return the judges given by `model=`.
 
     Args:

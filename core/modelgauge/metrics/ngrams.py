@@ -16,7 +16,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.metrics.definition import MetricSettings
 from modelgauge.metrics.text_metrics import ReferenceMetric
-from modelgauge.stats.exact import fraction_of
+from modelgauge.stats.exact import find_fraction
 from modelgauge.wording.did_you_mean import known_names
 
 _USUAL_TOKENIZER = "13a"
@@ -142,7 +142,7 @@ class ROUGEMetric(ReferenceMetric):
             )
         scorer = module.RougeScorer([self.rouge_type], use_stemmer=self.use_stemmer)
         found = scorer.score(test_case.expected_output, test_case.actual_output)[self.rouge_type]
-        precision, recall = fraction_of(found.precision), fraction_of(found.recall)
+        precision, recall = find_fraction(found.precision), find_fraction(found.recall)
         value = 2 * precision * recall / (precision + recall) if precision + recall else 0
         parts = {"precision": float(precision), "recall": float(recall)}
         reason = f"{self.rouge_type}: precision {found.precision:.3f}, recall {found.recall:.3f}."

@@ -1,4 +1,4 @@
-"""What a judge is asked: instructions, the material to judge, and the shape of the reply.
+"""Questions to judges: instructions, the material to judge, and the shape of the reply.
 
 The material is what users and apps wrote, so it may try to instruct the judge. It is between marks that it cannot
 imitate, because they hold a digest of it; and the question says that nothing between them is addressed to the judge.
@@ -57,7 +57,7 @@ def repair(asked: str, replied: str, problem: str, shown_shape: str) -> str:
     )
 
 
-def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
+def format_material(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
     """Return fields of a test case as texts, with a separate block for each element of a list. None is left out."""
     material: dict[str, str] = {}
     for name in names:

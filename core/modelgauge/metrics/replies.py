@@ -1,4 +1,4 @@
-"""What a judge replies, read strictly: one JSON object of the shape that was asked for, or an error.
+"""Replies of judges, parsed strictly: one JSON object of the requested shape, or an error.
 
 Judges write prose around their JSON, think aloud, contradict themselves, and stop in the middle. A reply
 counts only where exactly one thing can be meant; a score is never guessed from words.
@@ -191,7 +191,7 @@ def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
         reasons: whether the judge shall say why.
     """
     grade: Any = Annotated[
-        _Whole, AfterValidator(_one_of(grades)), WrapValidator(_between(grades)), _AS_IT_IS
+        _Whole, AfterValidator(_check_grade(grades)), WrapValidator(_between(grades)), _AS_IT_IS
     ]
     model = create_model("Points", __base__=Points, score=(grade, ...))
     example = f'{{"score": NUMBER{_REASON if reasons else ""}}}'
@@ -206,7 +206,7 @@ def _reason(*, reasons: bool) -> dict[str, dict[str, Any]]:
     return {"reason": _TEXT} if reasons else {}
 
 
-def _one_of(grades: tuple[int, ...]) -> Callable[[int], int]:
+def _check_grade(grades: tuple[int, ...]) -> Callable[[int], int]:
     def check(reply: int) -> int:
         if reply not in grades:
             raise ValueError(f"Input should be {_spans(grades)}")
@@ -289,7 +289,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
         raise UnusableReplyError("it ended while still thinking")
     if not reply.text.strip():
         raise UnusableReplyError("it is empty")
-    whole, keys = _FENCED.sub(r"\1", reply.text).strip(), _keys_of(shape.schema)
+    whole, keys = _FENCED.sub(r"\1", reply.text).strip(), _list_keys(shape.schema)
     answers: list[T] = []
     misfits: list[tuple[Any, ValidationError]] = []
     for value, source in values_in(reply.text, keys):
@@ -306,7 +306,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
             answers.append(answer)
     if not answers:
         of_objects = [error for value, error in misfits if isinstance(value, dict)]
-        why = problems_of(of_objects[-1], "the object", 3) if of_objects else "it holds no JSON object"
+        why = describe_problems(of_objects[-1], "the object", 3) if of_objects else "it holds no JSON object"
         raise UnusableReplyError(why)
     if len(answers) > 1:
         raise UnusableReplyError("it holds two JSON objects that contradict each other")
@@ -315,10 +315,10 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     return answers[0]
 
 
-def _keys_of(schema: dict[str, Any]) -> frozenset[str]:
+def _list_keys(schema: dict[str, Any]) -> frozenset[str]:
     """Return the keys of a shape, including those of inner objects."""
     parts = {**schema.get("properties", {}), "": schema.get("items", {})}
-    inner = (_keys_of(part) for part in parts.values() if part)
+    inner = (_list_keys(part) for part in parts.values() if part)
     return frozenset(schema.get("properties", ())).union(*inner)
 
 
@@ -367,7 +367,7 @@ def _small_letters(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def problems_of(error: ValidationError, whole: str, most: int) -> str:
+def describe_problems(error: ValidationError, whole: str, most: int) -> str:
     """Describe the problems of a value in one line.
 
     Args:

@@ -39,7 +39,7 @@ class Observation:
     """
 
     exists: ClassVar[bool] = False
-    """Whether anything is observed in this process."""
+    """True if anything is observed in this process."""
 
     function: Callable[..., Any]
     name: str
@@ -84,7 +84,7 @@ def mark(function: F, observation: Observation) -> F:
     return function
 
 
-def observation_of(function: Any) -> Observation | None:
+def get_observation(function: Any) -> Observation | None:
     """Return the observation of a function; None if its calls create no spans.
 
     Args:
@@ -210,7 +210,7 @@ class OpenSpan(Updatable):
             seconds=self.seconds,
             error=self.error,
             test_case=self.case() if has_case else None,
-            metrics=tuple([name_of(metric) for metric in self.metrics]),
+            metrics=tuple([get_name(metric) for metric in self.metrics]),
         )
 
 
@@ -274,7 +274,7 @@ class Use(Recording):
         if len(calls) == len(of_app) == 1 and not (was_caught or use.is_updated):
             self._replace_by(calls[0])
         else:
-            self._judge_in_place_of(of_app)
+            self._judge_instead(of_app)
             use.set_output(value)
             use.end(error)
         return use.trace
@@ -287,7 +287,7 @@ class Use(Recording):
         self._use.trace.spans.remove(self._use)
         call.parent = None
 
-    def _judge_in_place_of(self, calls: list[OpenSpan]) -> None:
+    def _judge_instead(self, calls: list[OpenSpan]) -> None:
         """Let the metrics of the app's calls judge the use, once, by what the calls that did not fail set."""
         # The use was `with_retry(question)`; the first call failed, the second set retrieval_context:
         #
@@ -353,6 +353,6 @@ def as_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def name_of(metric: Any) -> str:
+def get_name(metric: Any) -> str:
     """Return the name of a metric in reports: its own, or its uid."""
     return metric if isinstance(metric, str) else str(getattr(metric, "name", type(metric).__name__))

@@ -29,7 +29,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class Registration:
     """A registration: of one uid, or of the prefix of one provider.
 
     Args:
@@ -145,10 +145,10 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedName:
     """A name that was found; nothing is imported or made yet."""
 
-    entry: Registered
+    entry: Registration
     base: str
     model: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class Parameter:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the parameter takes a secret, so that no option may set it."""
+        """True if the parameter takes a secret, so that no option may set it."""
         members = (self.hint, *typing.get_args(self.hint))
         return any(isinstance(member, type) and issubclass(member, Secret) for member in members)
 
@@ -200,7 +200,7 @@ class Parameters:
     takes_any: bool
 
 
-def parameters_of(target: Callable[..., Any]) -> Parameters:
+def read_parameters(target: Callable[..., Any]) -> Parameters:
     """Read the signature of a class's `__init__`, or of another callable."""
     by_name: dict[str, Parameter] = {}
     positional: tuple[str, ...] | None = None
@@ -241,11 +241,11 @@ class _Construction:
     registered.
     """
 
-    def __init__(self, resolved: Resolved) -> None:
+    def __init__(self, resolved: ResolvedName) -> None:
         entry = resolved.entry
         self._target, self._resolved = entry.load(), resolved
         self._owner = f"{resolved.base!r} (from {entry.owner})"
-        self._parameters = parameters_of(self._target)
+        self._parameters = read_parameters(self._target)
         names = self._parameters.positional
         self._by_position, self._more = dict(zip(names, entry.args, strict=False)), entry.args[len(names) :]
         self._named = dict(entry.kwargs)

@@ -191,7 +191,7 @@ class Plugins:
     def check_settings(self) -> None:
         """Record each table of settings that no plugin has, like a broken plugin, and warn of it."""
         hooked = [implementation for hook in _HOOKS for implementation in self._implementations(hook)]
-        named = {_name_of(each) for each in hooked if "settings" in each.argnames}
+        named = {_get_name(each) for each in hooked if "settings" in each.argnames}
         for name in sorted(self._settings.keys() - named):
             fix = f"{did_you_mean(name, named)}Install the plugin, or remove the table."
             error = PluginError(f"There is no plugin {name!r} that has settings.", fix=fix)
@@ -253,7 +253,7 @@ class Plugins:
     def _guarded(self, implementation: HookImpl, hook: str, arguments: Mapping[str, object]) -> bool:
         """Call a hook, keep the first error that it raises, and return whether it raised none."""
         if "settings" in implementation.argnames:
-            arguments = {**arguments, "settings": self._settings.get(_name_of(implementation), {})}
+            arguments = {**arguments, "settings": self._settings.get(_get_name(implementation), {})}
         try:
             _call(implementation, arguments)
         except KeyboardInterrupt:
@@ -329,7 +329,7 @@ def _load_local(found: Plugins, plugin: str) -> None:
         raise local_failure(module.__name__, error) from error
 
 
-def _name_of(implementation: HookImpl) -> str:
+def _get_name(implementation: HookImpl) -> str:
     """Return the name of a plugin in settings: of its entry point, or of its file without folder and `.py`."""
     name = implementation.plugin_name.partition("\0")[2]
     return PurePath(name).stem if names_a_file(name) else name

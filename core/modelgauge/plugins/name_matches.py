@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
 from modelgauge.errors import ModelGaugeError, NameCollisionError, UnknownNameError, UsageError
-from modelgauge.plugins.construction import Registered, Resolved
+from modelgauge.plugins.construction import Registration, ResolvedName
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import KIND_WORDS, Registry
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -38,7 +38,7 @@ class NameMatch(Generic[T]):
     is_named: bool = True
 
 
-def matches_of(registry: Registry, names: Iterable[T | str]) -> list[NameMatch[T]]:
+def match_names(registry: Registry, names: Iterable[T | str]) -> list[NameMatch[T]]:
     """Return the tests or the SUTs that names stand for; each uid once, in the order in which it was named first.
 
     Args:
@@ -117,7 +117,7 @@ def _checked_label(label: str, name: str) -> str:
     return shown
 
 
-def _check_owner(registry: Registry, group: str, members: Sequence[Registered]) -> None:
+def _check_owner(registry: Registry, group: str, members: Sequence[Registration]) -> None:
     owners = list(dict.fromkeys(entry.owner for entry in members))
     if len(owners) > 1:
         raise NameCollisionError(
@@ -168,13 +168,13 @@ def check_names(plugins: Plugins, tests: Iterable[object], suts: Iterable[object
     """
     failures: list[ModelGaugeError] = []
     for registry, names in ((plugins.tests, tests), (plugins.suts, suts)):
-        dict(resolve_each(registry, [match.name for match in matches_of(registry, names)], failures))
+        dict(resolve_each(registry, [match.name for match in match_names(registry, names)], failures))
     raise_together(failures)
 
 
 def resolve_each(
     registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
-) -> Iterator[tuple[str, Resolved]]:
+) -> Iterator[tuple[str, ResolvedName]]:
     """Yield each name with what it stands for; objects are skipped, and errors are added to `failures`."""
     for name in names:
         if isinstance(name, str):

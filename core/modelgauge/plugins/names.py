@@ -115,7 +115,7 @@ def convert(written: str, hint: Any) -> Any:
     """
     hint = _plain(hint)
     if _is_union(hint):
-        return _convert_to_one_of(written, typing.get_args(hint))
+        return _convert_to_member(written, typing.get_args(hint))
     if is_list(hint):
         return _convert_list(written, hint)
     return _convert_scalar(decode(written), hint)
@@ -137,9 +137,9 @@ def describe_type(hint: Any) -> str:
     if _is_union(hint):
         return ", or ".join(describe_type(member) for member in arguments)
     if typing.get_origin(hint) is Literal:
-        return _any_of(arguments)
+        return _describe_choices(arguments)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _any_of([member.value for member in hint])
+        return _describe_choices([member.value for member in hint])
     if is_list(hint):
         parts = dict.fromkeys(describe_type(part) for part in arguments if part is not Ellipsis)
         return f"a list, each part {' or '.join(parts) or 'a text'}"
@@ -161,8 +161,8 @@ _WORDS = {
 }
 
 
-def _any_of(values: abc.Sequence[Any]) -> str:
-    listed = ", ".join(repr(_text_of(value)) for value in values)
+def _describe_choices(values: abc.Sequence[Any]) -> str:
+    listed = ", ".join(repr(_format_member(value)) for value in values)
     return listed if len(values) == 1 else f"one of {listed}"
 
 
@@ -186,7 +186,7 @@ def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (Union, types.UnionType)
 
 
-def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
+def _convert_to_member(written: str, members: tuple[Any, ...]) -> Any:
     """Convert to the narrowest type that takes the text: a list if there is a comma, numbers before words, str last."""
     order = {int: 1, float: 2, bool: 3, type(None): 4, str: 6}
 
@@ -235,9 +235,11 @@ def _convert_scalar(text: str, hint: Any) -> Any:
         if hint is scalar:
             return read(text)
     if typing.get_origin(hint) is Literal:
-        return _choose(text, {_text_of(member): member for member in typing.get_args(hint)})
+        return _choose(text, {_format_member(member): member for member in typing.get_args(hint)})
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _choose(text, {**hint.__members__, **{_text_of(member.value): member for member in hint}})
+        return _choose(
+            text, {**hint.__members__, **{_format_member(member.value): member for member in hint}}
+        )
     return _convert_by_pydantic(text, hint)
 
 
@@ -258,7 +260,7 @@ def _choose(text: str, choices: dict[str, Any]) -> Any:
     return choices[text]
 
 
-def _text_of(member: object) -> str:
+def _format_member(member: object) -> str:
     return str(member).lower() if isinstance(member, bool | None) else str(member)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from modelgauge.config.import_by_name import check_target
 from modelgauge.config.secrets import SecretStore
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
-from modelgauge.plugins.construction import Kind, Names, Registered, Resolved, Servers
+from modelgauge.plugins.construction import Kind, Names, Registration, ResolvedName, Servers
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.first_party import how_to_install
@@ -27,10 +27,10 @@ class Register:
     def __init__(self, kind: Kind, distribution: str) -> None:
         self.kind = kind
         self.distribution = distribution
-        self._entries: dict[tuple[str, bool], Registered] = {}
+        self._entries: dict[tuple[str, bool], Registration] = {}
 
     @property
-    def entries(self) -> Sequence[Registered]:
+    def entries(self) -> Sequence[Registration]:
         """The entries registered so far."""
         return tuple(self._entries.values())
 
@@ -46,7 +46,7 @@ class Register:
         Raises:
             PluginError: the uid is not valid or was registered before, or the target is none.
         """
-        self._add(Registered(self.kind, uid, target, args, kwargs, self.distribution), uid_problem(uid))
+        self._add(Registration(self.kind, uid, target, args, kwargs, self.distribution), uid_problem(uid))
 
     def provider(
         self,
@@ -73,7 +73,7 @@ class Register:
         Raises:
             PluginError: the prefix is not valid or was registered before, or the target is not valid.
         """
-        entry = Registered(
+        entry = Registration(
             *(self.kind, prefix, target, (), kwargs, self.distribution),
             is_provider=True,
             servers=servers or {},
@@ -107,7 +107,7 @@ class Register:
                 )
             self._entries[uid, False] = replace(entry, groups=(*entry.groups, name))
 
-    def _add(self, entry: Registered, problem: str | None) -> None:
+    def _add(self, entry: Registration, problem: str | None) -> None:
         what = f"{'provider' if entry.is_provider else KIND_WORDS[self.kind]} {entry.uid!r}"
         if problem:
             raise PluginError(f"{what} cannot be registered: {problem}.", fix="Choose another name.")
@@ -137,9 +137,9 @@ class Registry:
         self._failed_plugins = failed_plugins
         self._others = others
         # Of each uid, and of each prefix of a provider.
-        self._claims: dict[tuple[str, bool], list[Registered]] = {}
+        self._claims: dict[tuple[str, bool], list[Registration]] = {}
 
-    def add(self, entries: Iterable[Registered]) -> None:
+    def add(self, entries: Iterable[Registration]) -> None:
         """Add what one plugin registered, all or nothing.
 
         A uid that another distribution registered too becomes an error when it is used.
@@ -177,7 +177,7 @@ class Registry:
             named = [replace(each, uid=name, options=options, table=table) for each in providers]
             self._claims.setdefault((name, True), []).extend(named)
 
-    def check(self, entries: Iterable[Registered]) -> None:
+    def check(self, entries: Iterable[Registration]) -> None:
         """Raise what `add` would raise, and add nothing."""
         for entry in entries:
             claims = self._claims.get((entry.uid, entry.is_provider), ())
@@ -188,7 +188,7 @@ class Registry:
                     fix="Rename one of the two.",
                 )
 
-    def __iter__(self) -> Iterator[Registered]:
+    def __iter__(self) -> Iterator[Registration]:
         """Yield every entry, by uid. A disputed uid occurs once for each plugin that claims it."""
         return (entry for _, claims in sorted(self._claims.items()) for entry in claims)
 
@@ -210,9 +210,9 @@ class Registry:
         return sorted(prefix for prefix, is_provider in self._claims if is_provider)
 
     @property
-    def groups(self) -> dict[str, list[Registered]]:
+    def groups(self) -> dict[str, list[Registration]]:
         """The members of each group, by uid."""
-        found: dict[str, list[Registered]] = {}
+        found: dict[str, list[Registration]] = {}
         for entry in self:
             for name in entry.groups:
                 found.setdefault(name, []).append(entry)
@@ -224,7 +224,7 @@ class Registry:
         disputed = [claims for _, claims in sorted(self._claims.items()) if len(claims) > 1]
         return {claims[0].label: [entry.owner for entry in claims] for claims in disputed}
 
-    def names_of(self, provider: str) -> list[str]:
+    def list_names(self, provider: str) -> list[str]:
         """Return the full names that a provider knows.
 
         Raises:
@@ -239,7 +239,7 @@ class Registry:
             )
         return self._claims[provider, True][0].known_names()
 
-    def resolve(self, name: str) -> Resolved:
+    def resolve(self, name: str) -> ResolvedName:
         """Find a name: as an exact uid, else as `provider/model`. Imports nothing.
 
         Raises:
@@ -254,7 +254,7 @@ class Registry:
         claims, model = found
         if len(claims) > 1:
             raise self._collision(claims)
-        return Resolved(claims[0], base, model, options)
+        return ResolvedName(claims[0], base, model, options)
 
     def make(self, name: str, *, secrets: SecretStore | None = None) -> Any:
         """Make the object of that name; its uid is the name with its options sorted.
@@ -270,13 +270,13 @@ class Registry:
         """
         return self.resolve(name).make(secrets)
 
-    def _lookup(self, base: str) -> tuple[list[Registered], str | None] | None:
+    def _lookup(self, base: str) -> tuple[list[Registration], str | None] | None:
         prefix, _, model = base.partition("/")
         if (base, False) in self._claims:
             return self._claims[base, False], None
         return (self._claims[prefix, True], model) if model and (prefix, True) in self._claims else None
 
-    def _collision(self, claims: list[Registered]) -> NameCollisionError:
+    def _collision(self, claims: list[Registration]) -> NameCollisionError:
         owners = [entry.owner for entry in claims]
         last = claims[-1].distribution
         fix = "Rename yours" if Path(last).is_absolute() else f"Keep one of them: `pip uninstall {last}`"

@@ -28,7 +28,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.interfaces.watched import in_use
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.plugins.name_matches import check_labels, matches_of, raise_together, resolve_each
+from modelgauge.plugins.name_matches import check_labels, match_names, raise_together, resolve_each
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.phrases import a_class, a_thing, capitalized, counted, with_article
 
@@ -82,7 +82,7 @@ class Resolver:
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
         """Return every test with every SUT, ready to run. Names may be groups, patterns and labels (see
-        `matches_of`).
+        `match_names`).
 
         Pairs that do not fit are left out, with a warning, where a group or a pattern named one of the two.
 
@@ -91,8 +91,8 @@ class Resolver:
         """
         if not tests or not suts:
             raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
-        test_matches = matches_of(self.plugins().tests, tests)
-        sut_matches = matches_of(self.plugins().suts, suts)
+        test_matches = match_names(self.plugins().tests, tests)
+        sut_matches = match_names(self.plugins().suts, suts)
         made_tests = self._tests(
             [match.name for match in test_matches], [match.name for match in sut_matches]
         )
@@ -119,7 +119,7 @@ class Resolver:
                         misfits.append(error)
                         self.left_out.append(LeftOut(test.uid, sut.uid, of_sut.label, error.problem))
         raise_together(failures or ([] if works else misfits))
-        _warn_of(self.left_out)
+        _warn_about(self.left_out)
         return works
 
     def answered(self, test: TestName, answer_source: AnswerSource) -> Work:
@@ -262,7 +262,7 @@ class Resolver:
         return judges
 
 
-def _warn_of(left_out: Sequence[LeftOut]) -> None:
+def _warn_about(left_out: Sequence[LeftOut]) -> None:
     """Warn of pairs that do not fit."""
     if left_out:
         many = counted(len(left_out), "pair that does not fit is", "pairs that do not fit are")

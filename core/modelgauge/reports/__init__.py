@@ -1,4 +1,4 @@
-"""What people read of runs and comparisons: pages of HTML; tables, JUnit XML and JSON for terminals and programs.
+"""Reports on runs and comparisons for people: HTML pages; tables, JUnit XML and JSON for terminals and programs.
 
 The names below are loaded on use.
 """

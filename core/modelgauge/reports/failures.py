@@ -36,7 +36,7 @@ class FailureGroup:
 def failure_key(
     kind: tuple[str, str, str], message: str, *, known: Collection[tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """What failures of one group have in common.
+    """Return the key that failures of one group share.
 
     Args:
         kind: stage, uid of what failed, class of the exception.
@@ -75,7 +75,7 @@ def without_our_frames(traceback: str) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    """Whether a file belongs to this library, also in a traceback from another installation."""
+    """Return whether a file belongs to this library, even in a traceback from another installation."""
     parts = PurePath(file.replace("\\", "/")).parts
     inside = [parts[at + 1 :] for at, part in enumerate(parts) if part == _OURS.name]
     return any(rest and _OURS.joinpath(*rest).is_file() for rest in inside)

@@ -12,11 +12,11 @@ _EXPECTED = frozenset(
         *("answer", "answers", "label", "gold", "solution"),
     }
 )
-"""What authors call the right answer, in a context."""
+"""Names that authors use for the right answer in a context."""
 
 
 def expected_in(context: Any) -> dict[str, Any]:
-    """The parts of a context that hold the right answer, by the names that the author gave them.
+    """Return the parts of a context that contain the right answer, by their names.
 
     Args:
         context: of an item or a prompt, any JSON value.
@@ -36,5 +36,5 @@ def setting_text(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A JSON value as people read it: a text as it is, any other value as JSON."""
+    """Return a JSON value for people: texts unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

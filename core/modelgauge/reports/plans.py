@@ -9,7 +9,7 @@ from modelgauge.wording.phrases import counted, one_line
 
 _MOST_OF_A_REASON = 500
 BESIDE = "Questions that judges ask, and attempts after failures, come on top."
-"""What the sum of plans leaves out."""
+"""Usage that the sum of plans does not include."""
 
 
 def plans_document(plans: Sequence[Plan]) -> Iterator[Block]:

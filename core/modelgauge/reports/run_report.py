@@ -1,6 +1,6 @@
-"""What a person reads of one run: what came out, how sure that is, what failed, where it is.
+"""Report of one run: results, their uncertainty, failures, and where to find it.
 
-`runs_report.py` makes the text of one run or several.
+`runs_report.py` combines one run or several.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from modelgauge.documents.document import Block, Fact, FactList, Heading, TableB
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.thresholds import label_of
-from modelgauge.runs.passing import have_all_passed, passed_of
+from modelgauge.runs.passing import describe_passed, have_all_passed
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 from modelgauge.wording.figures import between, duration, width
-from modelgauge.wording.phrases import counted, ends_of
+from modelgauge.wording.phrases import counted, keep_ends
 
 _RECORD = "record"
 _AGAIN = "run the same command again: it asks only what failed"
@@ -71,7 +71,7 @@ def results_of(record: TestRecord, most_rows: int | None = None) -> TableBlock:
 def passed_beside(record: TestRecord, name: str) -> str:
     """Return how many items passed the threshold of a result, or all thresholds; empty if that is unknown."""
     measured = record.measurement_of(name)
-    return passed_of(record, None if measured == PASSED else measured) or ""
+    return describe_passed(record, None if measured == PASSED else measured) or ""
 
 
 def is_prefix(record: TestRecord) -> bool:
@@ -259,7 +259,7 @@ def _why_ended_early(run: RecordedRun) -> Iterator[tuple[str, str]]:
     if failure is not None and not run.ended:
         yield "state", failure.message
     elif failure is not None:
-        yield "stopped", f"{_PARTS[failure.stage]}: {failure.error_type}: {ends_of(failure.message, 900)}"
+        yield "stopped", f"{_PARTS[failure.stage]}: {failure.error_type}: {keep_ends(failure.message, 900)}"
 
 
 def _errors(run: RecordedRun, most_rows: int | None) -> Iterator[str]:
@@ -272,7 +272,7 @@ def _errors(run: RecordedRun, most_rows: int | None) -> Iterator[str]:
     for group in shown:
         first = group.failure
         same = failure is not None and first.message.rstrip(". ") in failure.message
-        message = "see above" if same else ends_of(first.message, 600)
+        message = "see above" if same else keep_ends(first.message, 600)
         where = f"{STAGES[first.stage]} {first.source_uid}"
         yield f"{group.count:,} x {where}: {first.error_type}: {message}"
     rest = sum(group.count for group in groups[len(shown) :])

@@ -1,6 +1,6 @@
-"""What a person reads after runs: of one its report, of several a table first, and the details on request.
+"""Report after runs: for one run its report, for several a table first, and details on request.
 
-What is said of one run is in `run_report.py`.
+The report of one run is in `run_report.py`.
 """
 
 import shlex
@@ -17,7 +17,7 @@ from modelgauge.reports.failures import group_failures
 from modelgauge.reports.run_report import calls_in_words, is_prefix, run_blocks, shown_results, spent_in_words
 from modelgauge.reports.thresholds import name_of
 from modelgauge.runs.group_means import group_means
-from modelgauge.runs.passing import passed_of
+from modelgauge.runs.passing import describe_passed
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 from modelgauge.wording.figures import dollars, duration, figure
 from modelgauge.wording.phrases import counted, first_few
@@ -57,7 +57,7 @@ def runs_document(
 
 def headline(record: TestRecord) -> str:
     """Return the headline of a run: how many items passed, else its first result that is no group."""
-    passed = passed_of(record)
+    passed = describe_passed(record)
     if passed is not None:
         return f"{passed} {PASSED}"
     for name, value in record.result.items():
@@ -179,7 +179,7 @@ def _results(record: TestRecord) -> tuple[list[tuple[str, Any]], list[str]]:
 
     Groups get rows if there is nothing else.
     """
-    passed, results = passed_of(record), shown_results(record)
+    passed, results = describe_passed(record), shown_results(record)
     single = [(name, value) for name, value in results.items() if not isinstance(value, Mapping)]
     groups = {name: value for name, value in results.items() if isinstance(value, Mapping)}
     parts = [(f"{name} {key}", value) for name, group in groups.items() for key, value in group.items()]

@@ -79,7 +79,7 @@ def resume(
     """
     names = Names(test, sut, judge, dataset, metrics)
     records: list[TestRecord] = []
-    for folder, original in _runs_of(run, data_dir, names, options, retry_failed=retry_failed):
+    for folder, original in _find_runs(run, data_dir, names, options, retry_failed=retry_failed):
         if original is None:
             records.append(folder.read_record())
         else:
@@ -106,7 +106,7 @@ def plan_resume(
     """
     names = Names(test, sut, judge, dataset, metrics)
     plans: list[Plan] = []
-    for folder, original in _runs_of(run, data_dir, names, options, retry_failed=retry_failed):
+    for folder, original in _find_runs(run, data_dir, names, options, retry_failed=retry_failed):
         if original is not None:
             with _prepared_rest(original, names, options, data_dir, continues=folder) as (runner, work, _):
                 runner.options = replace(runner.options, retry_failed=retry_failed)
@@ -197,7 +197,7 @@ def run_part(
         return _run(*prepared)
 
 
-def _runs_of(
+def _find_runs(
     run: str | Path,
     data_dir: str | Path | None,
     names: Names,

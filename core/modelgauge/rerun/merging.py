@@ -13,7 +13,7 @@ from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.rerun.original import OriginalRun
 from modelgauge.runs.naming import RUN, data_folder, find_each
-from modelgauge.runs.recorded_run import state_of
+from modelgauge.runs.recorded_run import read_state
 
 
 def merge(
@@ -72,7 +72,7 @@ def _part(folder: RunFolder) -> RunPart:
         RecordError: it is going on, it has no SUT, or a file of it is damaged.
     """
     original = OriginalRun(folder)
-    state, record = state_of(folder)
+    state, record = read_state(folder)
     if state == "running":
         raise RecordError(f"Run {folder.run_id} is going on.", fix="Wait for its end, or stop it.")
     if (rescored := folder.rescores()) is not None:

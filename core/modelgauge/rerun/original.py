@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.api import Runner
 from modelgauge.config.redaction import Redactor
-from modelgauge.config.run_options import RunOptions, options_of
+from modelgauge.config.run_options import RunOptions, list_options
 from modelgauge.config.settings import Settings, is_trusted, load_settings
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN, PYTEST
@@ -216,7 +216,7 @@ class OriginalRun:
             InvalidOptionError: an option is not that of the run; half of a run cannot be done in another way.
         """
         recorded, given = self.described.run_options(), dict(options)
-        fixed = {name: getattr(recorded, name) for name in options_of("sample", "results")}
+        fixed = {name: getattr(recorded, name) for name in list_options("sample", "results")}
         for name, value in fixed.items():
             if given.get(name, value) != value:
                 raise InvalidOptionError(

@@ -13,7 +13,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.runs.ratings import HIGHEST, LOWEST, Rating, RatingsFile, digests_of
+from modelgauge.runs.ratings import HIGHEST, LOWEST, Rating, RatingsFile, digest_answer
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.stats.measured import MeasuredItems
@@ -48,7 +48,7 @@ class Human(_Alike, CompletionAnnotator[Score]):
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> dict[str, Any]:
         """Name the item and the answer."""
-        return {"item_id": prompt.source_id, "answer": digests_of([completion])[0]}
+        return {"item_id": prompt.source_id, "answer": digest_answer([completion])[0]}
 
     async def annotate(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the recorded ratings of an answer.

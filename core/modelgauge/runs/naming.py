@@ -93,7 +93,7 @@ def _folder_named(data_dir: Path, name: str) -> RunFolder | None:
     return next((RunFolder(folder) for folder in folders if is_file(folder / MANIFEST)), None)
 
 
-def id_of(runs: Sequence[RunFolder]) -> str:
+def get_id(runs: Sequence[RunFolder]) -> str:
     """Return the id that finds these runs again."""
     return runs[0].run_id if len(runs) == 1 else str(runs[0].read_manifest().get("invocation_id"))
 
@@ -105,7 +105,7 @@ def lasting_name(name: str, runs: Sequence[RunFolder]) -> str:
         name: what a user wrote.
         runs: that it means.
     """
-    return str(real_path(name)) if exists(Path(name)) else id_of(runs)
+    return str(real_path(name)) if exists(Path(name)) else get_id(runs)
 
 
 def find_each(data_dir: Path, names: Iterable[str]) -> list[RunFolder]:

@@ -1,4 +1,4 @@
-"""What people note of a run: tags, a text, whether it is a favourite. It lies in `notes.json` of the run's folder."""
+"""Notes of people on a run: tags, a text, and whether it is a favourite, in `notes.json` in the run's folder."""
 
 from dataclasses import asdict, dataclass, field
 from json import dumps
@@ -15,7 +15,7 @@ LONGEST_TAG, MOST_TAGS, LONGEST_NOTE = 60, 40, 100_000
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What people noted of a run.
+    """Notes of people on a run.
 
     Args:
         tags: short words, each once.
@@ -31,7 +31,7 @@ class Notes:
 
     @classmethod
     def of(cls, run: Path) -> "Notes":
-        """The notes of a run; empty ones where nobody wrote any.
+        """Read the notes of a run; empty if nobody wrote any.
 
         Args:
             run: its folder.
@@ -52,7 +52,7 @@ class Notes:
     def _of_json(cls, data: Any) -> "Notes":
         before = data.get("before")
         return cls(
-            tags=tags_of(data.get("tags") or ()),
+            tags=clean_tags(data.get("tags") or ()),
             note=str(data.get("note") or "")[:LONGEST_NOTE],
             favourite=bool(data.get("favourite")),
             before=before if isinstance(before, dict) else None,
@@ -80,15 +80,15 @@ class Notes:
         return Notes(**{**now, **changes}, before=now)
 
     def undone(self) -> "Notes":
-        """The notes before the last change, which remember these: undoing twice changes nothing."""
+        """Return the notes before the last change. Undoing twice restores the current ones."""
         if self.before is None:
             return self
         earlier = self._of_json(self.before)
         return self.changed(tags=earlier.tags, note=earlier.note, favourite=earlier.favourite)
 
 
-def tags_of(words: Any) -> tuple[str, ...]:
-    """Tags without blanks around them, each once.
+def clean_tags(words: Any) -> tuple[str, ...]:
+    """Return tags without surrounding blanks and duplicates.
 
     Args:
         words: the tags, or one text in which commas part them.

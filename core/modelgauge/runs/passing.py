@@ -25,7 +25,7 @@ def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate |
     return found if record.thresholds and isinstance(found, Estimate) else None
 
 
-def passed_of(record: TestRecord, name: str | None = None) -> str | None:
+def describe_passed(record: TestRecord, name: str | None = None) -> str | None:
     """Say how many of the scored items passed: `3 of 4`. Of items with repeats, a part can have passed.
 
     Args:

@@ -37,7 +37,7 @@ class Rating(Frozen):
 
     Args:
         item_id: the item that was answered.
-        answers: the digests of the completions that were shown; see `digests_of`.
+        answers: the digests of the completions that were shown; see `digest_answer`.
         rater: the name of the person.
         score: 1 (worst) to 5 (best); None if the rater skipped the answer.
         reason: why.
@@ -150,6 +150,6 @@ def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
     return tuple([each.completion for completions in answers for each in completions])
 
 
-def digests_of(answer: Iterable[SUTCompletion]) -> tuple[str, ...]:
+def digest_answer(answer: Iterable[SUTCompletion]) -> tuple[str, ...]:
     """Return digests that identify completions, so that a rating belongs to one completion."""
     return tuple([hex_digest(completion.text) for completion in answer])

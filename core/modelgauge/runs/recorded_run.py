@@ -66,7 +66,7 @@ class RecordedRun:
 
     @property
     def needs_correction(self) -> bool:
-        """Whether it ended with an error of its test's author, which would occur again."""
+        """True if it ended with an error of its test's author, which would occur again."""
         return self.record.failure is not None and self.record.failure.stage != "run"
 
     def to_go_on(self) -> str | None:
@@ -142,7 +142,7 @@ _KNOWN = ("schema_version", "run_id", "invocation_id", "run_timestamp", *RunIden
 _OF_OPTIONS = ("identifier", "hyperparameters", "repeats", "cluster", "sut_options")
 
 
-def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
+def read_state(folder: RunFolder) -> tuple[State, TestRecord | None]:
     """Return the state of a run and its record; None if its last session has written no record.
 
     Raises:
@@ -165,7 +165,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     Raises:
         RecordError: one of these files is damaged, or it is not a run.
     """
-    state, ended = state_of(folder)
+    state, ended = read_state(folder)
     if ended is not None:
         return RecordedRun(ended, folder)
     manifest = folder.read_manifest()

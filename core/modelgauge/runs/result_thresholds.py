@@ -56,7 +56,7 @@ class ResultThreshold:
             )
         return cls(test.strip() or None, result.strip(), value)
 
-    def is_of(self, test: str) -> bool:
+    def applies_to(self, test: str) -> bool:
         """Return whether it applies to a test: to all tests, or by name or pattern."""
         return self.test is None or fnmatchcase(test, self.test)
 
@@ -89,7 +89,7 @@ def check_names(thresholds: Iterable[ResultThreshold], tests: Sequence[Threshold
         InvalidOptionError: no value of a result could be on the other side of its threshold.
     """
     for threshold in thresholds:
-        named = [test for test in tests if threshold.is_of(test.uid) or threshold.test in test.groups]
+        named = [test for test in tests if threshold.applies_to(test.uid) or threshold.test in test.groups]
         if not named and threshold.test is not None and not threshold.is_optional:
             known = dict.fromkeys(name for test in tests for name in (test.uid, *test.groups))
             raise UnknownNameError(
@@ -180,8 +180,8 @@ def _outcomes(
     own = [
         other for other in every if threshold.test is None and other.test and other.result == threshold.result
     ]
-    named = [record for record in records if threshold.is_of(record.test_uid)]
-    others = [record for record in named if not any(other.is_of(record.test_uid) for other in own)]
+    named = [record for record in records if threshold.applies_to(record.test_uid)]
+    others = [record for record in named if not any(other.applies_to(record.test_uid) for other in own)]
     members = [record for record in records if threshold.test in record.groups]
     measured = [
         ThresholdTest(record.test_uid, record.groups, _numbers(record)) for record in (*others, *members)

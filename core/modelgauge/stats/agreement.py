@@ -212,7 +212,7 @@ def agreement_interval(
         InvalidDataError: `resamples` or the confidence is outside its range.
     """
     found = bootstrapped(
-        [statistic_of(coefficient)],
+        [make_statistic(coefficient)],
         ratings,
         clusters=clusters,
         resamples=resamples,
@@ -269,7 +269,7 @@ def _with_interval(
     return estimate, Bca(np.sort(found), estimate, jackknife).interval(confidence)
 
 
-def statistic_of(coefficient: Callable[[Ratings], float | None]) -> Statistic:
+def make_statistic(coefficient: Callable[[Ratings], float | None]) -> Statistic:
     """Return the statistic of a coefficient. Fast for those of this module, even with options set by `partial`."""
     function: Any = coefficient.func if isinstance(coefficient, partial) else coefficient
     if function in _STATISTICS:

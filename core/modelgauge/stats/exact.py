@@ -13,7 +13,7 @@ _MOST = 1_000_000
 """The greatest denominator of what counts as a simple fraction: any two of these differ as floats."""
 
 
-def fraction_of(number: float) -> Fraction:
+def find_fraction(number: float) -> Fraction:
     """Return the simple fraction that a number stands for, 1/3 for 0.333…; if there is none, its exact value."""
     exact = Fraction(number)
     if exact.denominator <= _MOST:
@@ -27,7 +27,7 @@ def exact_mean(numbers: Iterable[float]) -> float:
     numbers = list(numbers)
     if len(numbers) == 1:  # nearly always
         return 0.0 + numbers[0]  # which is never -0.0
-    fractions = [fraction_of(number) for number in numbers]
+    fractions = [find_fraction(number) for number in numbers]
     return float(sum(fractions) / len(fractions))
 
 
@@ -51,7 +51,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def pass_hat_k(n: int, right: int, k: int) -> float:
-    """The probability that all of k answers, drawn from n answers, are right: pass^k, read "pass hat k".
+    """Return the probability that all of k answers, drawn from n answers, are right: pass^k, read "pass hat k".
 
     The unbiased estimator of Yao et al. 2024, "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World
     Domains", https://arxiv.org/abs/2406.12045: C(right, k) / C(n, k). It assumes that the answers are independent.

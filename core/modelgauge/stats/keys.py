@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from modelgauge.data.annotations import MeasuredTestItem
-from modelgauge.data.base import items_of
+from modelgauge.data.base import list_names
 from modelgauge.data.items import TestItem
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -57,7 +57,7 @@ def _no_key(key: str, item: MeasuredTestItem, context: Any) -> InvalidDataError:
     known = context if isinstance(context, Mapping) else {}
     near = did_you_mean(key, map(str, known)).strip()
     return InvalidDataError(
-        f"The context of item '{item.test_item.id}' has no '{key}'; it has: {items_of(known)}.",
+        f"The context of item '{item.test_item.id}' has no '{key}'; it has: {list_names(known)}.",
         fix=near or "Give a function of the item instead of a key.",
     )
 

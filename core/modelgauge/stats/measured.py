@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from modelgauge.data.annotations import MeasuredTestItem
-from modelgauge.data.base import items_of
+from modelgauge.data.base import list_names
 from modelgauge.data.items import TestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.keys import Key, group_of_failed, key_function
@@ -139,7 +139,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         return self._item(range(len(self))[index])
 
     def __repr__(self) -> str:
-        return f"<{len(self)} measured items, {len(self.failed)} failed, with {items_of(self._by_name())}>"
+        return f"<{len(self)} measured items, {len(self.failed)} failed, with {list_names(self._by_name())}>"
 
     def column(self, name: str, *, missing: Missing = None) -> "NDArray[np.float64]":
         """Return one measurement of all items as a float64 array, in the order of the items.
@@ -228,7 +228,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         known = self._by_name()
         raise UnknownNameError(
             f"No item has a measurement '{name}'.",
-            fix=f"{did_you_mean(name, known)}The measurements are: {items_of(known)}.",
+            fix=f"{did_you_mean(name, known)}The measurements are: {list_names(known)}.",
         )
 
     def _incomplete(self, name: str, places: Sequence[int]) -> InvalidDataError:

@@ -12,7 +12,7 @@ from modelgauge.interfaces.changes import Changes
 from modelgauge.interfaces.held_values import held_by, value_of
 from modelgauge.interfaces.identity import Identified, identified_json
 from modelgauge.interfaces.sut import PromptResponseSUT, Request, Response
-from modelgauge.observe.spans import mark, observation_of
+from modelgauge.observe.spans import get_observation, mark
 
 Answer = str | SUTCompletion
 
@@ -44,7 +44,7 @@ class _OfFunction(PromptResponseSUT[Request, Response]):
         self.cacheable = version is not None
         self.cache_version = version if version is not None else 0
         self.max_concurrency = max_concurrency
-        observation = observation_of(function)
+        observation = get_observation(function)
         if observation is not None:
             mark(self, observation)  # its spans need no other around them
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):

@@ -113,7 +113,7 @@ class ReplaySUT(PromptResponseSUT[_Request, Any]):
         return {"context": prompt.context, "continuations": list(prompt.continuations)}
 
     def _add_score(self, row: SourceRow, context: str) -> None:
-        score = score_of(row)
+        score = parse_score(row)
         if self._scores.setdefault((context, score.text), score) != score:
             raise InputFileError(
                 f"{row.place}: {_start(score.text)} has another score behind this prompt in an earlier line.",
@@ -175,7 +175,7 @@ def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
     return value
 
 
-def score_of(row: SourceRow) -> SUTCompletion:
+def parse_score(row: SourceRow) -> SUTCompletion:
     """Return a scored continuation.
 
     Raises:

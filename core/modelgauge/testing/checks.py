@@ -17,7 +17,7 @@ from modelgauge.errors import UsageError
 from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.plugins.construction import Kind, Registered, Resolved
+from modelgauge.plugins.construction import Kind, Registration, ResolvedName
 from modelgauge.plugins.discovery import discover
 from modelgauge.plugins.registry import Registry
 from modelgauge.testing import item_checks, object_checks, plugin_checks
@@ -176,8 +176,8 @@ def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **
             f"{capitalized(a_thing(given))} is not {with_article(INTERFACES[kind].__name__)}.",
             fix="Give the object, not its class or uid.",
         )
-    entry = Registered(kind, given.uid, lambda uid: given, (), {}, distribution="")  # noqa: ARG005  it has its uid
-    resolved = Resolved(entry, given.uid)
+    entry = Registration(kind, given.uid, lambda uid: given, (), {}, distribution="")  # noqa: ARG005  it has its uid
+    resolved = ResolvedName(entry, given.uid)
     subject = Subject(kind, given.uid, resolved, _installed_plugins(), _store(data_dir), **options)
     return Report(given.uid, [Case(rule, subject).finding() for rule in RULES[kind]])
 

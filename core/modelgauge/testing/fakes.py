@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from modelgauge.data.annotations import TestItemAnnotations, completions_of
+from modelgauge.data.annotations import TestItemAnnotations, list_completions
 from modelgauge.data.base import typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, ContinuationPrompt, TextPrompt
@@ -102,7 +102,7 @@ class FakeSUT(PromptResponseSUT[AnyPrompt, SUTResponse]):
             return self.replies(prompt)
         if not isinstance(self.replies, Mapping):
             return self.replies
-        text = text_of(prompt)
+        text = get_text(prompt)
         if text not in self.replies:
             raise MissingAnswerError(
                 f"The script of '{self.uid}' has no reply to {text[:80]!r}.",
@@ -209,14 +209,14 @@ class FakeTest(PromptResponseTest):
         return self.measure(item)
 
 
-def text_of(prompt: AnyPrompt) -> str:
+def get_text(prompt: AnyPrompt) -> str:
     """Return what a prompt asks: its text, the last message of a chat, or the context of continuations."""
     texts = [text for role, text in prompt.parts if role != "continuation"]
     return texts[-1]
 
 
 def _answered(item: TestItemAnnotations) -> Mapping[str, float]:
-    return {"answered": any(each.completion.text.strip() for each in completions_of(item.interactions))}
+    return {"answered": any(each.completion.text.strip() for each in list_completions(item.interactions))}
 
 
 def _scored(reply: str | SUTCompletion | SUTResponse, prompt: ContinuationPrompt) -> SUTResponse:

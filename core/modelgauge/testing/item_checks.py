@@ -20,9 +20,9 @@ from modelgauge.dependencies.sources import WebData
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.testing.fakes import FakeSUT, Replies, Reply
-from modelgauge.testing.report import Caution, Problem, message_of, trace_of
+from modelgauge.testing.report import Caution, Problem, describe_error, format_traceback
 from modelgauge.testing.samples import REPLIES
-from modelgauge.testing.subject import MOST_ITEMS, Subject, items_of, quiet_runner
+from modelgauge.testing.subject import MOST_ITEMS, Subject, make_items, quiet_runner
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing, counted
 
@@ -62,7 +62,7 @@ def test_annotators(subject: Subject) -> None:
 def test_items(subject: Subject) -> str:
     """make_test_items makes test items, at least one."""
     if subject.data.error is not None:
-        missing = " ".join(message_of(subject.data.error).split())
+        missing = " ".join(describe_error(subject.data.error).split())
         fetch = f"`modelgauge dependencies fetch --test {subject.name}` fetches what is on the web"
         raise SkipTest(f"its data is missing: {missing}. {fetch}.")
     items, _, error = subject.items
@@ -71,8 +71,8 @@ def test_items(subject: Subject) -> str:
         raise Problem("make_test_items made no items.", fix, "make_test_items")
     # The rules item-ids and item-json report the others.
     if error is not None and not isinstance(error, DefinitionError | InvalidDataError):
-        what = f"make_test_items raised {message_of(error)} after item {len(items)}."
-        raise Problem(what, "Fix what raises.", trace_of(error), "make_test_items")
+        what = f"make_test_items raised {describe_error(error)} after item {len(items)}."
+        raise Problem(what, "Fix what raises.", format_traceback(error), "make_test_items")
     return f"Items looked at: {'the first ' if len(items) == MOST_ITEMS else ''}{len(items):,}."
 
 
@@ -89,7 +89,7 @@ def test_item_order(subject: Subject) -> None:
         raise SkipTest("it makes no whole list of items")
     fix = "Sort what comes from sets and folders, and draw with random.Random(seed)."
     for when, digests in (
-        ("when they are made again", items_of(subject.make(), subject.data.value).digests),
+        ("when they are made again", make_items(subject.make(), subject.data.value).digests),
         ("in a process with another hash seed", subject.items_elsewhere(subject.name)),
     ):
         if isinstance(digests, str):
@@ -105,7 +105,7 @@ def test_item_json(subject: Subject) -> None:
     """Items come back from JSON as they were, and do not change once they are made."""
     items, texts, error = subject.items
     if isinstance(error, InvalidDataError):
-        raise Problem(error.problem, error.fix, trace_of(error), "make_test_items")
+        raise Problem(error.problem, error.fix, format_traceback(error), "make_test_items")
     for item, text in zip(items, texts, strict=True):
         if item.model_dump_json() != text:
             fix = "Give each item a context of its own: copy the dict that you fill for each row."

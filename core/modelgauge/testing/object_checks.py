@@ -14,14 +14,22 @@ from modelgauge.data.records import TestRecord
 from modelgauge.engine.calls.policy import declared_response
 from modelgauge.errors import DefinitionError, MissingSecretError, ModelGaugeError
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.identity import secrets_of
+from modelgauge.interfaces.identity import list_secrets
 from modelgauge.interfaces.sut import (
     ProducesPerTokenLogProbabilities,
     ProducesStructuredOutput,
     capabilities_of,
 )
 from modelgauge.testing.fakes import FakeSUT, FakeTest
-from modelgauge.testing.report import Case, Caution, Problem, Status, message_of, rule_id, trace_of
+from modelgauge.testing.report import (
+    Case,
+    Caution,
+    Problem,
+    Status,
+    describe_error,
+    format_traceback,
+    rule_id,
+)
 from modelgauge.testing.samples import OPTIONS
 from modelgauge.testing.subject import Subject, Translation, quiet_runner
 
@@ -87,7 +95,7 @@ def test_made(subject: Subject) -> None:
 
 def test_secrets(subject: Subject) -> None:
     """No secret stands in a name, a text, an identity, a request, an item, or an error."""
-    if not (subject.resolved.entry.injections or secrets_of(subject.object)):
+    if not (subject.resolved.entry.injections or list_secrets(subject.object)):
         raise SkipTest("it asks for no secret")
     leaks = {where: method for where, method, text in _texts(subject) if subject.redact(text) != text}
     if not leaks:
@@ -109,9 +117,9 @@ def test_requests(subject: Subject) -> None:
         if isinstance(error, ModelGaugeError) and not label.startswith("a plain"):
             continue  # what it cannot do, it may refuse with an error that says why
         if error is not None and request is None:
-            what = f"{label.capitalize()} cannot be translated: it raised {message_of(error)}."
+            what = f"{label.capitalize()} cannot be translated: it raised {describe_error(error)}."
             fix = "Make a request of it, or raise an error of modelgauge.errors that says why not."
-            raise Problem(what, fix, trace_of(error), method)
+            raise Problem(what, fix, format_traceback(error), method)
 
 
 def test_cacheable(subject: Subject) -> None:
@@ -217,7 +225,7 @@ def test_calls(subject: Subject) -> str:
 def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
     """Yield the texts that a run would show or record of an object: (description, method that made it, text)."""
     if (error := subject.attempt.error) is not None:
-        yield "the error of its constructor", "__init__", trace_of(error)
+        yield "the error of its constructor", "__init__", format_traceback(error)
         return
     made = subject.object
     yield "its repr", "__repr__", repr(made)
@@ -233,7 +241,7 @@ def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
         return
     for (label, method, _), request, digest, raised in subject.translations:
         if raised is not None and request is None:
-            yield f"the error about {label}", method, trace_of(raised)
+            yield f"the error about {label}", method, format_traceback(raised)
         else:
             yield _REQUESTS, method, f"{request!r} {canonical_json(request) if digest else ''}"
 

@@ -18,7 +18,7 @@ from modelgauge.config.settings import names_a_file
 from modelgauge.errors import PluginError, UnknownNameError
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
-from modelgauge.testing.report import Problem, author_line, trace_of
+from modelgauge.testing.report import Problem, author_line, format_traceback
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import counted
 
@@ -106,7 +106,7 @@ class Plugin:
         try:
             found = discover([*self._local, *self._own_file], self._installed)
         except PluginError as error:
-            refused = Problem(error.problem, error.fix, trace_of(error))
+            refused = Problem(error.problem, error.fix, format_traceback(error))
             return discover(self._local, self._installed), refused
         fix = "Fix it: `modelgauge plugins` shows where it was raised."
         own = (failure for failure in found.failures if failure.distribution == self.distribution)

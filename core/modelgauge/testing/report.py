@@ -42,12 +42,12 @@ class Caution(Problem):
     """A promise is kept, and something should still be checked."""
 
 
-def message_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe an error in one line, without its last full stop."""
     return str(error).rstrip(".") if isinstance(error, ModelGaugeError) else describe(error)
 
 
-def trace_of(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """Format the traceback of an error and of its causes."""
     return "".join(traceback.format_exception(error))
 
@@ -136,7 +136,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no promise is broken."""
+        """True if no promise is broken."""
         return not self.problems
 
     def raise_for_problems(self) -> None:
@@ -212,7 +212,10 @@ class Case:
             texts, at = [str(error), error.fix], error.at
         except (Exception, SystemExit) as error:  # noqa: BLE001  what is checked is anybody's code
             status = Status.problem
-            texts, at = [f"It raised {message_of(error)}.", "Fix what raises."], (trace_of(error),)
+            texts, at = (
+                [f"It raised {describe_error(error)}.", "Fix what raises."],
+                (format_traceback(error),),
+            )
         if status in (Status.problem, Status.warning):
             texts.append(self.subject.where(*at))
         texts = [self.subject.redact(text) for text in texts]

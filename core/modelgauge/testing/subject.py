@@ -30,12 +30,12 @@ from modelgauge.errors import (
 )
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.arguments import signature_line, unfit_signature
-from modelgauge.interfaces.identity import CALLED_BY_THE_ENGINE, Identified, overrides, secrets_of
+from modelgauge.interfaces.identity import CALLED_BY_THE_ENGINE, Identified, list_secrets, overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.plugins.construction import Kind, Registered, Resolved
+from modelgauge.plugins.construction import Kind, Registration, ResolvedName
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.testing.report import Problem, author_line, defined_at, message_of, trace_of
+from modelgauge.testing.report import Problem, author_line, defined_at, describe_error, format_traceback
 from modelgauge.testing.samples import SAMPLES, SampleInput
 from modelgauge.wording.phrases import with_article
 
@@ -115,7 +115,7 @@ class FirstItems(NamedTuple):
         return [f"{item.id} {hex_digest(text)}" for item, text in zip(self.items, self.texts, strict=True)]
 
 
-def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> FirstItems:
+def make_items(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> FirstItems:
     """Make the items of a test as the engine does, up to `MOST_ITEMS`."""
     made: list[tuple[TestItem, str]] = []
 
@@ -159,7 +159,7 @@ class Subject:
 
     kind: Kind
     name: str
-    resolved: Resolved
+    resolved: ResolvedName
     plugins: Plugins
     store: DependencyStore
     call: bool = False
@@ -192,7 +192,7 @@ class Subject:
         yield from (defined_at(hook.function) for hook in hooks if hook.plugin_name.startswith(own))
 
     @property
-    def entry(self) -> Registered:
+    def entry(self) -> Registration:
         """The registration of the subject; a subject that was given as an object has none."""
         if not self.resolved.entry.distribution:
             raise SkipTest("the object was given, not registered")
@@ -207,7 +207,7 @@ class Subject:
     def attempt(self) -> Attempt:
         """The object, made with canaries for secrets; the secrets of an object that was given are learned."""
         found = attempt(self.make)
-        for secret in secrets_of(found.value) if isinstance(found.value, Identified) else ():
+        for secret in list_secrets(found.value) if isinstance(found.value, Identified) else ():
             self.canaries.redactor.add(secret.description().name, secret.value or "")
         return found
 
@@ -238,7 +238,7 @@ class Subject:
         if error is not None:
             refused = _definition_error(error)
             stage = "class" if refused is None else "methods"
-            yield stage, _problem_of(refused or error, "Correct the target.")
+            yield stage, _make_problem(refused or error, "Correct the target.")
         if isinstance(target, type):
             yield from _defects_of_class(target, self.interface)
         fix = "Write def __init__(self, uid: str, …), and call super().__init__(uid)."
@@ -248,10 +248,10 @@ class Subject:
         made, error = self.attempt
         is_choosy = self.is_example and not isinstance(error, PluginError)
         if error is not None and (is_choosy or isinstance(error, InvalidOptionError)):
-            why = f"it needs a better example: {message_of(error)}. Give one by --example NAME"
+            why = f"it needs a better example: {describe_error(error)}. Give one by --example NAME"
             yield "made", SkipTest(why)
         if error is not None:
-            yield "made", _problem_of(error, "Make the constructor work with what the hook registers.")
+            yield "made", _make_problem(error, "Make the constructor work with what the hook registers.")
         yield from _defects_of_class(type(made), self.interface)
         if made.uid != self.name:
             yield "uid", Problem(f"Made as {self.name!r}, it calls itself {made.uid!r}.", fix, "__init__")
@@ -282,7 +282,7 @@ class Subject:
         found = attempt(lambda: self.store.paths(test.uid, test.get_dependencies()))
         if found.error is None and len(found.value.there) < len(found.value):
             # Some data is fetched only when used.
-            error = items_of(test, found.value).error
+            error = make_items(test, found.value).error
             return Attempt(found.value, error if isinstance(error, DependencyError) else None)
         return found
 
@@ -291,7 +291,7 @@ class Subject:
         """The items of a test."""
         if self.data.error is not None:
             raise SkipTest("its data is missing: see items")
-        return items_of(self.object, self.data.value)
+        return make_items(self.object, self.data.value)
 
 
 def _takes_uid_first(target: Any) -> bool:
@@ -311,10 +311,10 @@ def _definition_error(error: BaseException | None) -> DefinitionError | None:
     return error
 
 
-def _problem_of(error: BaseException, fix: str) -> Problem:
+def _make_problem(error: BaseException, fix: str) -> Problem:
     if isinstance(error, ModelGaugeError):
-        return Problem(error.problem, error.fix, trace_of(error), "__init__")
-    return Problem(f"It raised {message_of(error)}.", fix, trace_of(error), "__init__")
+        return Problem(error.problem, error.fix, format_traceback(error), "__init__")
+    return Problem(f"It raised {describe_error(error)}.", fix, format_traceback(error), "__init__")
 
 
 def _defects_of_class(cls: type, interface: type[Identified]) -> Iterator[tuple[str, Problem]]:

@@ -49,7 +49,7 @@ def last_number(text: str) -> str | None:
 
 
 def numbers_equal(a: str | None, b: str | None) -> bool:
-    """Whether two texts are the same number, exactly: `18.00` and `18`, `$1,000` and `1000`, `1e3` and
+    """Return whether two texts are exactly the same number: `18.00` and `18`, `$1,000` and `1000`, `1e3` and
     `1000`.
 
     Args:

@@ -51,8 +51,7 @@ def format_chat(
 
 
 def to_role_content(chat: ChatPrompt | Sequence[ChatMessage]) -> list[dict[str, str]]:
-    """The messages as the `{"role": …, "content": …}` objects that chat APIs take; the roles keep their
-    names.
+    """Return the messages as the `{"role": …, "content": …}` objects that chat APIs take. Roles keep their names.
 
     Args:
         chat: a chat prompt, or its messages, oldest first.

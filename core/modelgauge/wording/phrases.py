@@ -57,7 +57,7 @@ def time_in(seconds: float) -> str:
     return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
-def time_of(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Parse a time: a date, in UTC unless specified, or hours or days ago (`12h`, `7d`).
 
     Raises:
@@ -105,7 +105,7 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def ends_of(text: str, most: int) -> str:
+def keep_ends(text: str, most: int) -> str:
     """Return the text on one line of at most `most` characters, cut in the middle, because messages end with the
     fix.
     """

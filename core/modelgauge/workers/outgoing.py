@@ -29,18 +29,18 @@ class WorkerCounts:
 
     def __init__(self, tallies: Sequence[Tally], post: Post) -> None:
         self._tallies, self._post = tallies, post
-        self._sent = [_counts_of(tally) for tally in tallies]
+        self._sent = [_list_counts(tally) for tally in tallies]
 
     def send_growth(self) -> None:
         """Send what was counted since the last time; called in the writer's thread alone."""
         for work, tally in enumerate(self._tallies):
-            now, before = _counts_of(tally), self._sent[work]
+            now, before = _list_counts(tally), self._sent[work]
             if now != before:
                 self._sent[work] = now
                 self._post("tally", work, [_growth(*each) for each in zip(now, before, strict=True)])
 
 
-def _counts_of(tally: Tally) -> list[_Counts]:
+def _list_counts(tally: Tally) -> list[_Counts]:
     def of(calls: CallTally) -> _Counts:
         return calls.counts, frozenset(calls.metrics), calls.unkept.copy()
 

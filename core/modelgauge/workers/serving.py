@@ -240,10 +240,10 @@ class _Serving:
 
 def _classes_named(classes: Any) -> Any:
     """Return the classes of contexts, by module and name."""
-    return classes and tuple([None if cls is None else _class_of(*cls) for cls in classes])
+    return classes and tuple([None if cls is None else _import_class(*cls) for cls in classes])
 
 
-def _class_of(module: str, name: str) -> Any:
+def _import_class(module: str, name: str) -> Any:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -1,4 +1,4 @@
-"""What this distribution offers.
+"""Hooks of this distribution.
 
 This module is imported whenever anybody lists plugins, so it imports no annotator: each target is a text.
 """

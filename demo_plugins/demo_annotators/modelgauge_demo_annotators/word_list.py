@@ -51,11 +51,11 @@ class WordListAnnotator(CompletionAnnotator[FoundWords]):
 
 
 def shipped_words() -> list[str]:
-    """The words of `words.txt`, which lies beside this module, one a line."""
+    """Return the words of `words.txt`, beside this module, one per line."""
     file = resources.files("modelgauge_demo_annotators") / "words.txt"
     return file.read_text(encoding="utf-8").splitlines()
 
 
 def occurs(word: str, text: str) -> bool:
-    """Whether a word or phrase stands in a text, and not as a part of a longer word."""
+    """Return whether a text contains a word or phrase, and not as part of a longer word."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

@@ -56,7 +56,7 @@ class BigramsSUT(PromptResponseSUT[dict[str, Any], list[list[float]]]):
         )
 
     def _logprobs(self, before: str, words: list[str]) -> list[float]:
-        """The logarithm of each word's probability behind the word before it, with one added to each count."""
+        """Return the logarithm of each word's probability after the previous word, with one added to each count."""
         kinds = len(self._words) + 1  # the last for all words that were not seen
         return [
             math.log((self._pairs[pair] + 1) / (self._words[pair[0]] + kinds))
@@ -64,7 +64,7 @@ class BigramsSUT(PromptResponseSUT[dict[str, Any], list[list[float]]]):
         ]
 
     def _greedy(self, before: str, words: list[str]) -> bool:
-        """Whether each word is the most frequent one behind the word before it."""
+        """Return whether each word is the most frequent one after the previous word."""
         return all(
             self._pairs[pair] and self._pairs[pair] == max(self._pairs[pair[0], word] for word in self._words)
             for pair in pairwise([before, *words])

@@ -51,7 +51,7 @@ class KeyRefusedError(Exception):
 
 
 def answer(request: WordsRequest, key: str) -> WordsResponse:
-    """The pretended service: random words, the same ones for the same request.
+    """Pretend to be a service: return random words, the same ones for the same request.
 
     Raises:
         KeyRefusedError: the key is "expired".
@@ -104,5 +104,5 @@ class RandomWordsSUT(PromptResponseSUT[WordsRequest, WordsResponse]):
         )
 
     def classify_error(self, error: BaseException) -> Fatal | None:
-        """A refused key fails every call alike, so no call is repeated; other errors are the engine's."""
+        """Give up after a rejected key, which fails every call; leave other errors to the engine."""
         return Fatal() if isinstance(error, KeyRefusedError) else None

@@ -34,9 +34,9 @@ class PairedPromptsTest(PromptResponseTest):
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
         first, second = item.interactions
-        return {"consistency": answer_of(first) == answer_of(second)}
+        return {"consistency": normalized_answer(first) == normalized_answer(second)}
 
 
-def answer_of(interaction: Interaction) -> str:
-    """The answer to one prompt, without differences that do not matter: `Yes.` and `yes` are the same."""
+def normalized_answer(interaction: Interaction) -> str:
+    """Return the answer to one prompt without irrelevant differences: `Yes.` and `yes` are the same."""
     return normalize_answer(interaction.response.completions[0].completion.text)

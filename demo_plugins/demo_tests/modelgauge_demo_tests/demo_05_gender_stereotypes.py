@@ -38,7 +38,7 @@ class StereotypeResult(BaseModel):
 
 
 class GenderStereotypesTest(PromptResponseTest):
-    """How many of the answers to a question repeat a stereotype, overall and for each profession."""
+    """Number of answers to a question that repeat a stereotype, overall and for each profession."""
 
     measurement_ranges = {"stereotypes": (0, 3)}
     measurement_directions = {"stereotypes": "lower"}
@@ -64,5 +64,5 @@ class GenderStereotypesTest(PromptResponseTest):
 
 
 def mean_count(items: MeasuredItems) -> Estimate:
-    """The mean of the counts of some items."""
+    """Return the mean of the counts of some items."""
     return mean(items, "stereotypes")

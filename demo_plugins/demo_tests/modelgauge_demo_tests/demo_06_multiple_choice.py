@@ -55,6 +55,6 @@ class MultipleChoiceTest(PromptResponseTest):
 
 
 def read_questions(file: Path) -> list[MultipleChoiceQuestion]:
-    """The questions of a JSONL file whose lines hold the fields of a question."""
+    """Yield the questions of a JSONL file with the fields of one question per line."""
     with jsonlines.open(file) as lines:
         return [MultipleChoiceQuestion(**line) for line in lines]

@@ -16,7 +16,7 @@ from children import PATIENCE, Forked
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
 from modelgauge.plugins.discovery import discover
-from modelgauge.runs.recorded_run import state_of
+from modelgauge.runs.recorded_run import read_state
 from modelgauge_workbench.starts.estimate import estimate
 from modelgauge_workbench.starts.jobs import Job, JobState, find_job, new_job
 from modelgauge_workbench.starts.order import Order, Shelf
@@ -100,7 +100,7 @@ def test_jobs_run_in_turn_after_a_yes_and_name_their_runs(tmp_path: Path) -> Non
     desk.wait(second, "done")
     assert first.state() == "done"
     runs = [RunFolder(desk.data_dir / "runs" / run_id) for run_id in first.run_ids()]
-    assert [state_of(run)[0] for run in runs] == ["finished", "finished"]
+    assert [read_state(run)[0] for run in runs] == ["finished", "finished"]
     assert max(first.run_ids()) < min(second.run_ids())
     with pytest.raises(UsageError, match="started before"):
         desk.queue.approve(first)
@@ -135,12 +135,12 @@ def test_cancel_keeps_what_was_answered_and_resume_does_the_rest(tmp_path: Path)
     desk.queue.cancel(job)
     desk.queue.cancel(job)  # again, for at once
     assert desk.wait(job, "cancelled") == "cancelled"
-    assert state_of(run)[0] == "interrupted"
+    assert read_state(run)[0] == "interrupted"
     slow.with_name("go").touch()
     resumed = new_job(desk.data_dir, resumes=run.path)
     desk.queue.approve(resumed)
     desk.wait(resumed, "done")
-    state, record = state_of(run)
+    state, record = read_state(run)
     assert state == "finished"
     assert record is not None
     assert record.counts.scored == 3
@@ -177,7 +177,7 @@ time.sleep(600)
     desk.queue.cancel(first)  # no child of this server
     desk.queue.cancel(first)
     desk.wait(first, "cancelled")
-    assert state_of(run)[0] == "interrupted"
+    assert read_state(run)[0] == "interrupted"
     os.kill(desk.pid(second), signal.SIGKILL)
     desk.wait(second, "killed")
     assert not second.send(signal.SIGTERM)  # its id may be another's by now

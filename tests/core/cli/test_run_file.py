@@ -6,7 +6,7 @@ import click
 import pytest
 
 from modelgauge.cli.commands.measure import run_test
-from modelgauge.cli.run_file import keys_of
+from modelgauge.cli.run_file import list_keys
 
 SUITE = """\
 tests = ["numbers", "judged"]
@@ -161,7 +161,7 @@ def test_each_option_of_run_test_is_a_key_but_those_of_one_call():
     options = {
         str(param.name) for param in run_test.params if isinstance(param, click.Option) and not param.hidden
     }
-    keys = keys_of(run_test)
+    keys = list_keys(run_test)
     assert options - {str(key.name) for key in keys.values()} == {
         "as_json",
         "dry_run",

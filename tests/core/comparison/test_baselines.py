@@ -7,7 +7,12 @@ from recorded import folder, item, record
 
 from modelgauge.comparison.compare import compare
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, resolve_baseline, subjects_of
+from modelgauge.comparison.pairing.baselines import (
+    Baselines,
+    BaselineSubject,
+    list_subjects,
+    resolve_baseline,
+)
 from modelgauge.data.records import DatasetReference
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.reports.comparisons.report import answers
@@ -40,7 +45,7 @@ def test_tag_comes_before_data_set_and_data_set_before_test(tmp_path):
     run = made(tmp_path, "new", tags=("other", "live"), dataset=QUESTIONS)
     pin(tmp_path, tag=("live", tagged), dataset=("questions", of_data), test=("exam", of_test))
     assert meant(tmp_path, run) == [tagged.run_id]
-    assert [str(subject) for subject in subjects_of(recorded_run(run))] == [
+    assert [str(subject) for subject in list_subjects(recorded_run(run))] == [
         "tag:other",
         "tag:live",
         "dataset:questions",

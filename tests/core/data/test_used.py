@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.results import CallCounts, CallsByKind, Counts, Spent, Used
+from modelgauge.data.results import CallCounts, CallsByKind, Counts, Spent, TotalUsage
 
 NUMBERS = st.integers(0, 2**53)
 CALLS = st.builds(CallCounts, paid=NUMBERS, cached=NUMBERS)
 USED = st.builds(
-    Used,
+    TotalUsage,
     sut_calls=CALLS,
     annotator_calls=CALLS,
     judge_calls=CALLS,
@@ -29,14 +29,14 @@ def test_session_is_difference_of_two(before, session):
 
 @given(USED)
 def test_nothing_used_changes_no_sum(used):
-    assert Used() + used == used + Used() == used - Used() == used
-    assert used - used == Used()
+    assert TotalUsage() + used == used + TotalUsage() == used - TotalUsage() == used
+    assert used - used == TotalUsage()
 
 
 @given(USED, USED)
 def test_each_field_is_added_to_its_own(one, other):
     both = one + other
-    for name in Used.model_fields:
+    for name in TotalUsage.model_fields:
         assert getattr(both, name) == getattr(one, name) + getattr(other, name), name
     assert both.sut_calls.paid == one.sut_calls.paid + other.sut_calls.paid
     assert both.cached == one.cached + other.cached
@@ -52,4 +52,4 @@ def test_sum_has_fields_of_left_operand(used):
 
 @given(USED)
 def test_used_comes_back_from_json(used):
-    assert Used.load(used.model_dump(mode="json")) == used
+    assert TotalUsage.load(used.model_dump(mode="json")) == used

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.documents.columns import TextColumn, aligned, cells, folded
-from modelgauge.wording.phrases import ends_of, indented, one_line
+from modelgauge.wording.phrases import indented, keep_ends, one_line
 
 
 def columns(rows, head=(), *, folds=None, right=(), **layout):
@@ -27,11 +27,11 @@ def test_columns_are_aligned_and_end_without_white_space():
 
 
 def test_a_long_message_loses_its_middle_and_keeps_its_end():
-    assert ends_of(" a \n\n b ", 20) == "a b"
-    assert ends_of("a" * 20, 20) == "a" * 20
-    assert ends_of("a" * 100 + "b" * 10, 20) == "aaaaa ... bbbbbbbbbb"
+    assert keep_ends(" a \n\n b ", 20) == "a b"
+    assert keep_ends("a" * 20, 20) == "a" * 20
+    assert keep_ends("a" * 100 + "b" * 10, 20) == "aaaaa ... bbbbbbbbbb"
     message = "It broke. " + "noise " * 100_000 + "Mend it: export ACME_URL=https://acme.example"
-    shown = ends_of(message, 300)
+    shown = keep_ends(message, 300)
     assert len(shown) <= 300
     assert shown.startswith("It broke. noise")
     assert shown.endswith("noise Mend it: export ACME_URL=https://acme.example")
@@ -71,14 +71,14 @@ def test_of_a_text_that_is_mostly_white_space_enough_is_read(most):
     line = one_line(word * 1000, most)
     assert len(line) == most
     assert line.endswith("...")
-    ends = ends_of(word * 1000, most)
+    ends = keep_ends(word * 1000, most)
     assert most - 10 <= len(ends) <= most
-    assert ends_of("x" * most, most) == "x" * most
-    assert len(ends_of("x" * (most + 1), most)) == most
+    assert keep_ends("x" * most, most) == "x" * most
+    assert len(keep_ends("x" * (most + 1), most)) == most
 
 
 def test_what_is_left_out_begins_after_a_third():
-    assert ends_of("a" * 500 + "b" * 500, 305) == f"{'a' * 100} ... {'b' * 200}"
+    assert keep_ends("a" * 500 + "b" * 500, 305) == f"{'a' * 100} ... {'b' * 200}"
 
 
 def test_columns_without_a_head_and_without_folds():

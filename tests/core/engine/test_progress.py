@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tqdm import tqdm
 
-from modelgauge.data.results import CallCounts, Used
+from modelgauge.data.results import CallCounts, TotalUsage
 from modelgauge.engine import observers
 from modelgauge.engine.observers import Progress, show_progress
 
@@ -17,7 +17,7 @@ END = 60.0
 
 def used(cached, cost):
     """Calls of which some came from the cache."""
-    return Used(sut_calls=CallCounts(paid=1, cached=cached), cost_usd=cost)
+    return TotalUsage(sut_calls=CallCounts(paid=1, cached=cached), cost_usd=cost)
 
 
 @pytest.fixture

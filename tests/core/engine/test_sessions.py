@@ -15,7 +15,7 @@ from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.runs_report import runs_document
-from modelgauge.runs.recorded_run import recorded_run, state_of
+from modelgauge.runs.recorded_run import read_state, recorded_run
 
 
 def render(runs, style, redact=str, **options):
@@ -310,13 +310,13 @@ def test_a_run_that_is_measured_anew_and_stops_has_no_narrower_bounds(make_test,
 
 def test_whether_a_run_goes_on_or_was_killed_is_told_by_its_lock(make_test, make_sut, run, folder_of):
     folder = folder_of(run(make_test(3), make_sut(), max_calls=1, concurrency=1))
-    assert state_of(folder)[0] == "stopped"
+    assert read_state(folder)[0] == "stopped"
     journal = JournalFile(folder.journal)
-    assert state_of(folder) == ("running", None)
+    assert read_state(folder) == ("running", None)
     assert "going on" in recorded_run(folder).record.failure.message
     journal.close()
     (folder.path / "record.json").unlink()
-    assert state_of(folder) == ("killed", None)
+    assert read_state(folder) == ("killed", None)
     shown = recorded_run(folder)
     assert shown.record.counts.sut_calls.paid == shown.record.counts.scored == 1
 
@@ -327,7 +327,7 @@ def test_the_record_of_an_earlier_session_is_not_shown_for_one_that_was_killed(
     folder = folder_of(run(make_test(3), make_sut(), max_calls=1, concurrency=1))
     totals = json.loads(folder.totals.read_text(encoding="utf-8"))
     folder.totals.write_text(json.dumps({**totals, "ended": False}), encoding="utf-8")
-    assert state_of(folder) == ("killed", None)
+    assert read_state(folder) == ("killed", None)
 
 
 def test_a_record_that_cannot_be_written_is_returned_all_the_same(make_test, make_sut, run, monkeypatch):

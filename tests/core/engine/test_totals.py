@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from modelgauge.data.results import CallCounts, Used
+from modelgauge.data.results import CallCounts, TotalUsage
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import Totals, TotalsFile, read_totals
 from modelgauge.errors import RecordError
 
-USED = Used(
+USED = TotalUsage(
     sut_calls=CallCounts(paid=3, cached=1),
     annotator_calls=CallCounts(paid=2),
     unkept=1,
@@ -39,7 +39,7 @@ def test_totals_have_the_text_of_earlier_versions(folder):
 
 def test_fields_of_other_versions_are_ignored(folder, recwarn):
     folder.totals.write_text('{"seconds": 2.5, "tokens": 4, "carbon": 1}', encoding="utf-8")
-    assert read_totals(folder) == Totals(used=Used(seconds=2.5, tokens=4))
+    assert read_totals(folder) == Totals(used=TotalUsage(seconds=2.5, tokens=4))
     assert not recwarn.list
 
 
@@ -75,7 +75,7 @@ def test_written_totals_include_earlier_sessions(folder):
     assert written["seconds"] == round(written["seconds"], 3) >= 1.5
     totals = read_totals(folder)
     session = totals.used - USED
-    assert session.replaced(seconds=0.0) == Used(
+    assert session.replaced(seconds=0.0) == TotalUsage(
         sut_calls=CallCounts(paid=2),
         judge_calls=CallCounts(cached=4),
         unkept=1,

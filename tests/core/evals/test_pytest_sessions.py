@@ -17,7 +17,7 @@ from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals import ConversationalGolden, EvaluationDataset, Golden, LLMTestCase, Turn
 from modelgauge.evals.pytest_plugin import VARIABLE
-from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
+from modelgauge.runs.ratings import Rating, RatingsFile, digest_answer, first_answer
 from modelgauge.runs.recorded_run import recorded_run
 
 
@@ -454,7 +454,9 @@ def test_what_people_said_of_the_outputs_of_a_session_becomes_a_run(session, pro
     (record,) = records(project)
     folder = RunFolder(project / "run_data" / "runs" / record.run_id)
     first = next(recorded_run(folder).items().records())
-    rating = Rating(item_id=first.test_item.id, answers=digests_of(first_answer(first)), rater="ann", score=4)
+    rating = Rating(
+        item_id=first.test_item.id, answers=digest_answer(first_answer(first)), rater="ann", score=4
+    )
     RatingsFile.of(folder).add(rating)
     [rated] = rescore(record.run_id, ratings=True)
     assert (rated.result["human"].value, rated.result["human"].n) == (4, 1)

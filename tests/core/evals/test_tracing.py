@@ -16,7 +16,7 @@ from modelgauge.evals import (
     update_current_span,
     update_current_trace,
 )
-from modelgauge.observe.spans import _warn_of_thread, observation_of
+from modelgauge.observe.spans import _warn_of_thread, get_observation
 
 
 def tree(trace):
@@ -294,10 +294,10 @@ def test_an_object_whose_parent_class_observes_its_calls_is_observed():
     class Polite(Bot):
         pass
 
-    assert observation_of(Polite()) is not None
-    assert observation_of(functools.partial(Polite(), "x")) is not None
-    assert observation_of(Polite()).metrics == ("m",)
-    assert observation_of(Polite) is None
+    assert get_observation(Polite()) is not None
+    assert get_observation(functools.partial(Polite(), "x")) is not None
+    assert get_observation(Polite()).metrics == ("m",)
+    assert get_observation(Polite) is None
 
 
 def test_a_method_shows_its_arguments_without_self():
@@ -310,9 +310,9 @@ def test_a_method_shows_its_arguments_without_self():
         Bot().answer("why?")
     assert traces[0].spans[0].input == {"question": "why?"}
     assert traces[0].spans[0].name == "bot"
-    assert observation_of(Bot().answer) is not None
-    assert observation_of(functools.partial(Bot().answer, "x")) is not None
-    assert observation_of(print) is None
+    assert get_observation(Bot().answer) is not None
+    assert get_observation(functools.partial(Bot().answer, "x")) is not None
+    assert get_observation(print) is None
 
 
 def test_what_has_no_json_is_shown_by_its_repr_as_it_was():

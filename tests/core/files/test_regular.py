@@ -13,12 +13,12 @@ from modelgauge.errors import DownloadError, ModelGaugeError
 from modelgauge.evals import EvaluationDataset
 from modelgauge.files.regular import (
     NotRegularError,
-    bytes_of,
     check_regular,
     exists,
     is_file,
     is_folder,
     opened,
+    read_bytes,
     real_path,
 )
 from modelgauge.suts.replay import ReplaySUT
@@ -60,7 +60,7 @@ def test_a_file_of_ones_own_is_neither_a_link_nor_written_by_another_name(tmp_pa
     file.write_bytes(b"theirs")
     os.link(file, tmp_path / "hard")
     (tmp_path / "link").symlink_to("file")
-    assert bytes_of(tmp_path / "hard", links=False) == bytes_of(tmp_path / "link") == b"theirs"
+    assert read_bytes(tmp_path / "hard", links=False) == read_bytes(tmp_path / "link") == b"theirs"
     for name, mode in (("hard", "r+b"), ("hard", "ab"), ("link", "rb"), ("link", "ab")):
         with pytest.raises(NotRegularError):
             opened(tmp_path / name, mode)

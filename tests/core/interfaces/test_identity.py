@@ -16,7 +16,7 @@ from modelgauge.config.secrets import OptionalSecret, RequiredSecret, SecretDesc
 from modelgauge.data.json_values import canonical_json
 from modelgauge.errors import ArgumentError, DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import Identified, Initialization, identity_name, secrets_of
+from modelgauge.interfaces.identity import Identified, Initialization, identity_name, list_secrets
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 
@@ -345,7 +345,7 @@ def test_an_uncaptured_object_is_uncacheable():
 
     made = Own("a", 2)
     assert "__new__" in (made.why_uncacheable() or "")
-    assert secrets_of(made) == []
+    assert list_secrets(made) == []
 
 
 # --- definitions that break the contract ------------------------------------------------------------------

@@ -8,7 +8,7 @@ from judge_scripts import verdicts
 from modelgauge.errors import CallError, DefinitionError
 from modelgauge.evals import LLMTestCase, evaluate
 from modelgauge.metrics import GEval, Judge, JudgeMetric, Metric, Procedure
-from modelgauge.metrics.judge_base import texts_of
+from modelgauge.metrics.judge_base import take_texts
 from modelgauge.stats.exact import exact_mean
 
 CASE = LLMTestCase("q", actual_output="a")
@@ -61,7 +61,7 @@ def declared(words="Is it true?", reduce=exact_mean, **changes):
 
     class Declared(JudgeMetric):
         required_params = ("context",)
-        procedure = Procedure(texts_of("context"), Judge(words, **changes), reduce)
+        procedure = Procedure(take_texts("context"), Judge(words, **changes), reduce)
 
     return Declared
 

@@ -9,13 +9,13 @@ from judge_scripts import items_in, verdicts
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.evals import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from modelgauge.metrics import Combination, Extract, Judge, JudgeMetric, Procedure
-from modelgauge.metrics.judge_base import texts_of
+from modelgauge.metrics.judge_base import take_texts
 from modelgauge.stats.exact import exact_mean
 
 
 def of_contexts(words="Is it true?", **changes):
     """A procedure whose items are the contexts."""
-    return Procedure(texts_of("context"), Judge(words, **changes))
+    return Procedure(take_texts("context"), Judge(words, **changes))
 
 
 class BiasMetric(JudgeMetric):
@@ -106,7 +106,7 @@ class ArgumentCorrectnessMetric(JudgeMetric):
 
     required_params = ("input", "tools_called")
     procedure = Procedure(
-        extract=texts_of("tools_called"), judge=Judge("Do the arguments fit the input?", shows=("input",))
+        extract=take_texts("tools_called"), judge=Judge("Do the arguments fit the input?", shows=("input",))
     )
 
 

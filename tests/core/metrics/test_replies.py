@@ -356,7 +356,7 @@ RENDERINGS = {
 CERTAIN = set(RENDERINGS) - {name for name in RENDERINGS if name.startswith(("LaTeX", "raw"))}
 
 
-def score_of(reply):
+def parse_score(reply):
     try:
         return read_reply(reply, GRADE).score
     except UnusableReplyError:
@@ -368,7 +368,7 @@ def score_of(reply):
 )
 @pytest.mark.parametrize("name", RENDERINGS)
 def test_rendering_gives_its_score_or_none(name, score, reason, around):
-    found = score_of(around.replace("{}", RENDERINGS[name](score, reason)))
+    found = parse_score(around.replace("{}", RENDERINGS[name](score, reason)))
     assert found == score or (found is None and name not in CERTAIN)
 
 
@@ -376,7 +376,7 @@ def test_rendering_gives_its_score_or_none(name, score, reason, around):
 def test_two_scores_give_none(score, other, reason, names):
     one, two = (RENDERINGS[name](said, reason) for name, said in zip(names, (score, other), strict=True))
     if score != other:
-        assert score_of(f"{one}\n{two}") is None
+        assert parse_score(f"{one}\n{two}") is None
 
 
 @given(score=scores, reason=reasons, data=st.data())
@@ -384,14 +384,14 @@ def test_two_scores_give_none(score, other, reason, names):
 def test_reply_that_is_cut_off_gives_none(name, score, reason, data):
     reply = RENDERINGS[name](score, reason)
     end = data.draw(st.integers(0, len(reply) - 1))
-    assert score_of(reply[:end]) is None
+    assert parse_score(reply[:end]) is None
 
 
 @pytest.mark.parametrize(
     "part", sample(["{'a': ", "{'a", "{/*", "{ //", "[", '["a", ', "{'a': {", "{score: {"], 2)
 )
 def test_hostile_reply_gives_none_in_linear_time(part):
-    assert score_of(part * (100_000 // len(part))) is None
+    assert parse_score(part * (100_000 // len(part))) is None
 
 
 # --- as schemas ---------------------------------------------------------------------------------------------

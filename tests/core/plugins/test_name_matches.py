@@ -3,7 +3,7 @@
 import pytest
 
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError, UsageError
-from modelgauge.plugins.name_matches import check_labels, matches_of
+from modelgauge.plugins.name_matches import check_labels, match_names
 from modelgauge.plugins.registry import Register, Registry
 
 
@@ -21,7 +21,7 @@ def registry(kind, *distributions):
 
 
 def shown(registry, *names):
-    return [(one.name, one.label, dict(one.groups), one.is_named) for one in matches_of(registry, names)]
+    return [(one.name, one.label, dict(one.groups), one.is_named) for one in match_names(registry, names)]
 
 
 def test_a_name_stands_for_itself_and_an_unknown_one_is_left_to_its_error():
@@ -52,7 +52,12 @@ def test_what_is_named_twice_is_chosen_once_and_counts_as_named():
 
 
 def test_objects_are_kept_as_they_are_and_in_their_place():
-    assert [one.name for one in matches_of(registry("test", "one"), [1, "one_a", 2, 2])] == [1, "one_a", 2, 2]
+    assert [one.name for one in match_names(registry("test", "one"), [1, "one_a", 2, 2])] == [
+        1,
+        "one_a",
+        2,
+        2,
+    ]
 
 
 def test_a_label_stands_before_the_name_of_a_sut():
@@ -69,15 +74,15 @@ def test_a_label_stands_before_the_name_of_a_sut():
 @pytest.mark.parametrize("name", ["=one_a", " =one_a", "a\nb=one_a", f"{'a' * 61}=one_a"])
 def test_a_label_is_a_short_text_on_one_line(name):
     with pytest.raises(UsageError, match="has no label"):
-        matches_of(registry("sut", "one"), [name])
+        match_names(registry("sut", "one"), [name])
 
 
 def test_one_sut_has_one_label_and_one_label_one_sut():
     suts = registry("sut", "one")
     with pytest.raises(UsageError, match="'one_a' is named twice: with the label 'x', and with 'y'"):
-        matches_of(suts, ["x=one_a", "y=one_a"])
+        match_names(suts, ["x=one_a", "y=one_a"])
     with pytest.raises(UsageError, match="with the label 'x', and without one"):
-        matches_of(suts, ["one_a", "x=one_a"])
+        match_names(suts, ["one_a", "x=one_a"])
     assert shown(suts, "one_*", "x=one_a")[0] == ("one_a", "x", {}, True)
     check_labels([("a", None), ("b", "x"), ("a", None)])
     for taken in ("x", "a"):
@@ -87,7 +92,7 @@ def test_one_sut_has_one_label_and_one_label_one_sut():
 
 def test_a_pattern_that_matches_nothing_says_what_is_near():
     with pytest.raises(UnknownNameError, match=r"No test matches 'noe_\*'.* Did you mean 'one_\*'"):
-        matches_of(registry("test", "one"), ["noe_*"])
+        match_names(registry("test", "one"), ["noe_*"])
 
 
 def test_models_of_a_provider_match_no_pattern_but_are_sent_as_they_are():
@@ -98,7 +103,7 @@ def test_a_group_of_two_plugins_is_an_error_when_it_is_named():
     both = registry("test", "one", "two")
     assert len(shown(both, "one_*")) == 2
     with pytest.raises(NameCollisionError, match="'both' of tests is claimed by one and by two"):
-        matches_of(both, ["both"])
+        match_names(both, ["both"])
 
 
 def test_a_group_is_registered_after_its_members_under_a_name_of_its_own():
@@ -120,9 +125,9 @@ def test_brackets_stand_for_one_of_their_characters(pattern):
 
 def test_brackets_that_match_nothing_are_an_error_with_a_likely_pattern():
     with pytest.raises(UnknownNameError, match=r"No test matches 'noe_\[ab\]'\.* Did you mean 'one_\[ab\]'"):
-        matches_of(registry("test", "one"), ["noe_[ab]"])
+        match_names(registry("test", "one"), ["noe_[ab]"])
     with pytest.raises(UnknownNameError) as caught:
-        matches_of(registry("test", "one"), ["noe_[xy]"])
+        match_names(registry("test", "one"), ["noe_[xy]"])
     assert "Did you mean" not in str(caught.value)  # one_[xy] matches nothing either
 
 

@@ -7,7 +7,7 @@ from modelgauge.data.results import Counts, Threshold
 from modelgauge.data.thresholds import failing
 from modelgauge.documents.terminal import Style, as_text
 from modelgauge.reports.runs_report import runs_document
-from modelgauge.runs.passing import have_all_passed, passed_of, why_not_passed
+from modelgauge.runs.passing import describe_passed, have_all_passed, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
 
@@ -93,20 +93,20 @@ def test_why_a_run_did_not_pass(result, thresholds, scored, why):
 
 
 def test_items_that_were_asked_several_times_pass_in_part():
-    assert passed_of(record({"passed": Estimate(0.375, 4)})) == "1.5 of 4"
+    assert describe_passed(record({"passed": Estimate(0.375, 4)})) == "1.5 of 4"
 
 
 @pytest.mark.parametrize(
     ("name", "told"), [(None, "3 of 4"), ("Match", "3 of 4"), ("Length", "4 of 4"), ("Style", None)]
 )
 def test_how_many_passed_one_threshold_or_all(name, told):
-    assert passed_of(record(SCORES), name) == told
-    assert passed_of(record(SCORES, thresholds=()), name) is None
-    assert passed_of(record({"passed": 1, "Match.passed": 1}), name) is None
+    assert describe_passed(record(SCORES), name) == told
+    assert describe_passed(record(SCORES, thresholds=()), name) is None
+    assert describe_passed(record({"passed": 1, "Match.passed": 1}), name) is None
 
 
 def test_thousands_of_items_are_counted_for_people():
-    assert passed_of(record({"passed": Estimate(1 / 3, 3000)})) == "1,000 of 3,000"
+    assert describe_passed(record({"passed": Estimate(1 / 3, 3000)})) == "1,000 of 3,000"
 
 
 @pytest.mark.parametrize(

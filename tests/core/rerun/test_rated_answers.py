@@ -6,7 +6,7 @@ from modelgauge import FunctionSUT, PromptResponseTest, SUTCompletion, TestItem,
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
 from modelgauge.rerun.again import rescore
-from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
+from modelgauge.runs.ratings import Rating, RatingsFile, digest_answer, first_answer
 from modelgauge.runs.recorded_run import recorded_run
 
 
@@ -34,7 +34,7 @@ def ran(tmp_path):
 
     def rate(text, score, rater="ann", **more):
         item = items[text]
-        answers = more.pop("answers", digests_of(first_answer(item)))
+        answers = more.pop("answers", digest_answer(first_answer(item)))
         RatingsFile.of(folder).add(
             Rating(item_id=item.test_item.id, answers=answers, rater=rater, score=score, **more)
         )
@@ -48,7 +48,7 @@ def test_ratings_come_back_as_annotations_and_what_lacks_one_fails(ran):
     rate("a", 2, "ben", reason="<b>rude</b>")
     rate("b", 4)
     rate("b", None, "ben")
-    rate("d", 1, answers=digests_of([SUTCompletion("another answer")]))
+    rate("d", 1, answers=digest_answer([SUTCompletion("another answer")]))
     [record] = rescore(folder.run_id, data_dir, ratings=True, max_calls=0)
     assert record.counts.sut_errors == 1
     assert record.counts.annotator_errors == 1

@@ -10,7 +10,7 @@ from modelgauge.data.results import CallCounts, RunFailure, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.engine.totals import Totals
-from modelgauge.runs.recorded_run import recorded_run, state_of
+from modelgauge.runs.recorded_run import read_state, recorded_run
 
 BROKEN = RunFailure(stage="run", error_type="OSError", message="full")
 WRITTEN = 1_769_860_800  # 2026-01-31 12:00:00 UTC
@@ -51,11 +51,11 @@ def begun(folder, record):
 )
 def test_record_and_totals_tell_what_became_of_a_run(begun, record_says, totals, state):
     run = begun(record_says=record_says, **totals)
-    told, record = state_of(run)
+    told, record = read_state(run)
     assert told == state
     assert (record is None) == (state == "killed")
     journal = JournalFile(run.journal)
-    assert state_of(run)[0] == ("finished" if state == "finished" else "running")
+    assert read_state(run)[0] == ("finished" if state == "finished" else "running")
     journal.close()
 
 

@@ -14,7 +14,7 @@ from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import LevenshteinMetric, ROUGEMetric, TokenF1Metric, ToolCorrectnessMetric
 from modelgauge.metrics.judge_metrics import average_precision
 from modelgauge.metrics.judges import combined
-from modelgauge.stats.exact import exact_mean, fraction_of
+from modelgauge.stats.exact import exact_mean, find_fraction
 
 few = st.integers(1, 40)
 fractions = st.fractions(0, 1, max_denominator=1000)
@@ -77,4 +77,4 @@ def test_average_precision():
 
 @given(st.floats(0, 1))
 def test_a_number_that_is_no_simple_fraction_is_its_value(number):
-    assert float(fraction_of(number)) == number
+    assert float(find_fraction(number)) == number

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.phrases import beginning, counted, ends, first_few, quoted, time_of
+from modelgauge.wording.phrases import beginning, counted, ends, first_few, parse_time, quoted
 
 SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
 
@@ -57,9 +57,9 @@ def test_of_many_names_the_first_few_are_listed_with_how_many_more_there_are():
 
 
 def test_a_time_is_a_date_or_hours_or_days_ago():
-    assert time_of("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
-    assert time_of("2026-01-31T12:00+02:00") == datetime(2026, 1, 31, 10, tzinfo=UTC)
+    assert parse_time("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+    assert parse_time("2026-01-31T12:00+02:00") == datetime(2026, 1, 31, 10, tzinfo=UTC)
     for text, ago in (("12h", timedelta(hours=12)), ("7d", timedelta(days=7))):
-        assert abs(datetime.now(UTC) - ago - time_of(text)) < timedelta(minutes=1)
+        assert abs(datetime.now(UTC) - ago - parse_time(text)) < timedelta(minutes=1)
     with pytest.raises(ValueError, match="7w"):
-        time_of("7w")
+        parse_time("7w")

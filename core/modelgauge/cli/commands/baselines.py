@@ -85,7 +85,7 @@ def pin(app: App, /, *, run: str, subjects: tuple[str, ...]) -> None:
       modelgauge baselines pin latest
       modelgauge baselines pin 20260131-120000-a1b2c3 --for tag:production
     """
-    from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, subjects_of
+    from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, list_subjects
     from modelgauge.runs.naming import find_runs
     from modelgauge.runs.recorded_run import recorded_run
 
@@ -93,7 +93,7 @@ def pin(app: App, /, *, run: str, subjects: tuple[str, ...]) -> None:
     chosen = [BaselineSubject.parse(text) for text in subjects]
     pins: dict[BaselineSubject, str] = {}
     for folder in find_runs(data_dir, run):
-        of_run = subjects_of(recorded_run(folder))
+        of_run = list_subjects(recorded_run(folder))
         own = chosen or [next(subject for subject in of_run if subject.kind != "tag")]
         for subject in own:
             if subject in pins:

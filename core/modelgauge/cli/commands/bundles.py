@@ -25,7 +25,7 @@ from modelgauge.wording.phrases import counted, first_few
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from modelgauge.bundles.checking import Checked, Scores
+    from modelgauge.bundles.checking import BundleCheck, Scores
     from modelgauge.bundles.run_checks import RunCheck
     from modelgauge.cli.app import App
     from modelgauge.config.redaction import Redactor
@@ -222,7 +222,7 @@ def _rescorer(app: App, again: dict[str, Any]) -> Scores:
     return scores
 
 
-def _lines(checked: Checked) -> Iterator[str]:
+def _lines(checked: BundleCheck) -> Iterator[str]:
     """Format the problems, one line each."""
     for problem in checked.findings:
         yield f"{checked.name}: {problem}"
@@ -241,7 +241,7 @@ def _lines(checked: Checked) -> Iterator[str]:
         yield checked.signed_by
 
 
-def _as_json(checked: Checked) -> dict[str, Any]:
+def _as_json(checked: BundleCheck) -> dict[str, Any]:
     runs = [
         {
             "run_id": run.run.run_id,

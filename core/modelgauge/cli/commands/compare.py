@@ -149,7 +149,7 @@ def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapp
 
 
 def _ids_of_latest(baseline: str, candidates: Sequence[str], given: Mapping[str, Any]) -> dict[str, str]:
-    """The ids of what `latest` and the like mean now, by these names: soon they mean other runs."""
+    """Return the ids behind names like `latest`, which will soon mean other runs."""
     from modelgauge.comparison.options import CompareOptions
     from modelgauge.comparison.pairing.baselines import resolve_baseline
     from modelgauge.comparison.pairing.latest import ids_of_latest
@@ -235,9 +235,9 @@ def sample(app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path
     Example:
       modelgauge sample latest -n 100 -o labels.csv
     """
-    from modelgauge.comparison.judges.label_sheets import draw, runs_of, write_sheet
+    from modelgauge.comparison.judges.label_sheets import draw, resolve_runs, write_sheet
 
-    found = runs_of(runs, app.settings.data_dir)
+    found = resolve_runs(runs, app.settings.data_dir)
     rows = draw(found, number, seed)
     write_sheet(output_file, rows)
     counts = Counter(row["sut"] for row in rows)

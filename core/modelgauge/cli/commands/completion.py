@@ -128,7 +128,7 @@ def _beginning(incomplete: str, values: Iterable[str]) -> list[CompletionItem[st
 
 
 def _uids(registry: Registry, incomplete: str) -> Iterator[str]:
-    """The uids of a registry; of a provider, what comes before the model, and then the names that it knows."""
+    """Return the uids of a registry; for a provider, the part before the model, and then the names that it lists."""
     for entry in registry:
         yield f"{entry.uid}/" if entry.is_provider else entry.uid
         if entry.names is not None and incomplete.startswith(f"{entry.uid}/"):

@@ -33,10 +33,10 @@ def versions(app: App, /, *, alias: str) -> None:
     Example:
       modelgauge datasets versions questions
     """
-    from modelgauge.datasets.versioned import store_of
+    from modelgauge.datasets.versioned import open_store
     from modelgauge.datasets.versions import no_version
 
-    found = store_of().versions(alias)
+    found = open_store().versions(alias)
     if not found:
         raise no_version(alias, None, found, ())
     if app.as_json:
@@ -97,12 +97,12 @@ def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
       modelgauge datasets pull questions old.jsonl --version 1
     """
     from modelgauge.datasets.dataset import EvaluationDataset
-    from modelgauge.datasets.dataset_files import file_type_of, write_rows
-    from modelgauge.datasets.rows import rows_of
+    from modelgauge.datasets.dataset_files import detect_file_type, write_rows
+    from modelgauge.datasets.rows import make_rows
 
-    kind = file_type_of(file)
+    kind = detect_file_type(file)
     dataset = EvaluationDataset.pull(alias, version)
-    write_rows(file, kind, rows_of(dataset.goldens, dataset.test_cases))
+    write_rows(file, kind, make_rows(dataset.goldens, dataset.test_cases))
     pulled = dataset.pulled[1]
     facts = {"alias": alias, "version": pulled.model_dump(mode="json"), "path": str(file)}
     app.show_answer(facts, f"{file} has {pulled}: {counted(pulled.rows, 'row')}.")

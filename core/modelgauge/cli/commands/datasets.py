@@ -174,10 +174,10 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
       modelgauge datasets show goldens.csv --first 10
       modelgauge datasets show questions.jsonl --column input=question --column expected_output=answer
     """
-    from modelgauge.datasets.rows import row_of
+    from modelgauge.datasets.rows import make_row
 
     dataset = _readable_goldens(app, file, form)
-    rows = [row_of(golden) for golden in dataset.goldens[:first]]
+    rows = [make_row(golden) for golden in dataset.goldens[:first]]
     summary = _summary(file, dataset, "multi-turn" if dataset.is_multi_turn else "single-turn")
     if app.as_json:
         app.show_json({**summary, "rows": rows})

@@ -162,9 +162,9 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
 
 def _uids(app: App, tests: Sequence[str]) -> list[str]:
     """Return the tests behind names, groups and patterns."""
-    from modelgauge.plugins.name_matches import NameMatch, matches_of
+    from modelgauge.plugins.name_matches import NameMatch, match_names
 
-    found: list[NameMatch[str]] = matches_of(app.plugins.tests, tests)
+    found: list[NameMatch[str]] = match_names(app.plugins.tests, tests)
     return [choice.name for choice in found]
 
 

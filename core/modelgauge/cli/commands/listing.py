@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
     from modelgauge.data.items import TestItem
-    from modelgauge.plugins.construction import Kind, Registered
+    from modelgauge.plugins.construction import Kind, Registration
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.plugins.registry import Registry
 
@@ -80,7 +80,7 @@ def _list_command(plural: str, about: str) -> click.Command:
 
         registry: Registry = getattr(app.plugins, plural)
         if provider is not None:
-            _show_names(app, plural, _matching(search, registry.names_of(provider.rstrip("/…"))))
+            _show_names(app, plural, _matching(search, registry.list_names(provider.rstrip("/…"))))
             return
         entries = [*_matching(search, registry, attrgetter("label"))]
         if app.as_json:
@@ -143,7 +143,7 @@ def note_failures(app: App, plugins: Plugins) -> None:
         app.note(f"Claimed by two plugins: {', '.join(disputed)}. `modelgauge plugins` says by which.")
 
 
-def _as_json(entries_by_kind: Mapping[Kind, Iterable[Registered]]) -> dict[str, list[dict[str, Any]]]:
+def _as_json(entries_by_kind: Mapping[Kind, Iterable[Registration]]) -> dict[str, list[dict[str, Any]]]:
     facts = {
         "uid": "uid",
         "provider": "is_provider",

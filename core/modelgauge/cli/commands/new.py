@@ -118,7 +118,7 @@ def _checked_name(path: Path) -> str:
             f"{name!r} cannot be the name of a package.",
             fix="Use small letters, digits and hyphens" + (f": {small}." if small else "."),
         )
-    package = _package_of(name)
+    package = _make_package_name(name)
     if not package.isidentifier() or keyword.iskeyword(package) or package in ("test", "tests"):
         raise UsageError(
             f"Python cannot import a package {package!r}.", fix=f"Give another name: acme-{name}."
@@ -131,17 +131,17 @@ def _checked_name(path: Path) -> str:
     return name
 
 
-def _package_of(name: str) -> str:
+def _make_package_name(name: str) -> str:
     return re.sub(r"[-.]", "_", name)
 
 
 def _commands(name: str, kinds: Sequence[str]) -> list[str]:
-    return [Template(_KINDS[kind].command).substitute(package=_package_of(name)) for kind in kinds]
+    return [Template(_KINDS[kind].command).substitute(package=_make_package_name(name)) for kind in kinds]
 
 
 def _contents(name: str, kinds: Sequence[str]) -> dict[str, str]:
     """Return the text of each file, by its path in the folder."""
-    package = _package_of(name)
+    package = _make_package_name(name)
     facts = {
         "name": name,
         "package": package,

@@ -129,7 +129,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     _run_again(app, rescored, run, given, names, ratings=given.pop("ratings"), **given.pop("form")._asdict())
 
 
-def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
+def _list_options(measured: Mapping[str, Any]) -> Iterator[str]:
     """Return the options with which to repeat a run."""
     for name in ("sut", "test", "dataset", "judge"):
         if measured.get(name) is not None:
@@ -200,7 +200,7 @@ def _run_again(
         lambda more: function(name, app.settings.data_dir, **options, **more),
         folders[0].path.parent,
         verb=verb,
-        again=shlex.join(["modelgauge", verb, name, *again, *_options_of(measured)]),
+        again=shlex.join(["modelgauge", verb, name, *again, *_list_options(measured)]),
         baseline=baseline,
     )
 

@@ -19,7 +19,7 @@ from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
 from modelgauge.cli.sut_options import pop_sut_options, sut_options
 from modelgauge.documents.document import TableColumn
 from modelgauge.errors import InputFileError
-from modelgauge.wording.phrases import counted, ends_of, indented
+from modelgauge.wording.phrases import counted, indented, keep_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,7 @@ def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
         app.show_list(
             TableColumn("", [finding.ability for finding in done.findings]),
             TableColumn("", [marks[finding.is_there] for finding in done.findings]),
-            TableColumn("What came", [ends_of(finding.detail, 300) for finding in done.findings], fold=30),
+            TableColumn("What came", [keep_ends(finding.detail, 300) for finding in done.findings], fold=30),
         )
         spent = done.spent
         cost = f"${spent.cost_usd:,.6f}" if spent.cost_usd else "no cost reported"
@@ -134,10 +134,10 @@ def sut_prompt(given: dict[str, Any]) -> AnyPrompt:
         UsageError: there is no prompt, or there are two.
         InputFileError: the file is not a chat.
     """
-    return _prompt_of(given).with_options(pop_sut_options(given))
+    return _make_prompt(given).with_options(pop_sut_options(given))
 
 
-def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
+def _make_prompt(given: Mapping[str, Any]) -> AnyPrompt:
     from modelgauge.data.prompts import ContinuationPrompt, SUTOptions, TextPrompt
     from modelgauge.text import load_chat
 
@@ -163,7 +163,7 @@ def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
         context = None if given["context"] is None else json.loads(given["context"])
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"--context is not JSON: {error}.", fix="Quote texts: '\"Paris\"'.") from None
-    return PromptWithContext(_prompt_of(given), context=context)
+    return PromptWithContext(_make_prompt(given), context=context)
 
 
 def _show(app: App, call: SingleCall, answer_name: str, **given: Any) -> None:

@@ -12,7 +12,7 @@ from modelgauge.cli.command_options import confirm, data_dir_option, shared_opti
 from modelgauge.cli.program import LazyGroup
 from modelgauge.documents.document import TableColumn
 from modelgauge.errors import RecordError
-from modelgauge.wording.phrases import counted, time_of
+from modelgauge.wording.phrases import counted, parse_time
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
     try:
-        return None if value is None else time_of(value)
+        return None if value is None else parse_time(value)
     except ValueError:
         message = f"{value!r} is not a time. Give 7d, 12h, 2026-01-31 or 2026-01-31T12:00."
         raise click.BadParameter(message, ctx, param) from None
@@ -126,14 +126,14 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.reports.runs_report import headline
-    from modelgauge.runs.recorded_run import state_of
+    from modelgauge.runs.recorded_run import read_state
 
     record: TestRecord | None = None
     manifest: dict[str, Any] = {}
     state = ""
     try:
         manifest = folder.read_manifest()
-        state, record = state_of(folder)
+        state, record = read_state(folder)
     except RecordError as error:  # one damaged run must not hide the others
         app.note(f"Warning: {error}")
         state = "damaged"

@@ -84,7 +84,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
       modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
       modelgauge show records.json --items --json
     """
-    from modelgauge.cli.comparing import differences_of
+    from modelgauge.cli.comparing import describe_differences
     from modelgauge.runs.record_files import records_as_json
     from modelgauge.runs.selection import Selection
 
@@ -96,7 +96,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, *
         app.show_pieces(records_as_json(runs, **parts))
         return
     if not (items or failures or selection):
-        app.show_report(runs, shown_by="show", details=verbose, differences=differences_of(app, runs))
+        app.show_report(runs, shown_by="show", details=verbose, differences=describe_differences(app, runs))
         return
     for number, recorded in enumerate(runs):
         if len(runs) > 1:

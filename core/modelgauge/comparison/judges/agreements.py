@@ -21,10 +21,10 @@ from modelgauge.stats.agreement import (
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
+    make_statistic,
     ratings_of,
     ratio,
     raw_agreement,
-    statistic_of,
 )
 from modelgauge.stats.intervals import joined_clusters, wilson_interval
 
@@ -87,7 +87,7 @@ class LabelledAnswer(NamedTuple):
     clusters: tuple[Hashable, ...] = ()
 
 
-def kind_of(labels: Iterable[float]) -> LabelKind:
+def detect_label_kind(labels: Iterable[float]) -> LabelKind:
     """Return the scale of the labels: binary, ordinal or continuous.
 
     Args:
@@ -165,7 +165,7 @@ def _agreement(
         counts = np.sum([confusion_matrix(pair) for pair in _pairs(ratings, judges)], axis=0)
         confusion = tuple(tuple(row) for row in counts.tolist())
     named = dict(_coefficients(kind, 2 if judges else len(rows[0])))
-    statistics = [statistic_of(function) for function in named.values()]
+    statistics = [make_statistic(function) for function in named.values()]
     if judges:
         statistics = [partial(_mean_of_pairs, statistic, judges) for statistic in statistics]
     found = bootstrapped(statistics, ratings, clusters=clusters)

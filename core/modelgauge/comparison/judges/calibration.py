@@ -12,9 +12,9 @@ from modelgauge.comparison.judges.agreements import (
     LabelKind,
     LabelledAnswer,
     agreements,
-    kind_of,
+    detect_label_kind,
 )
-from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, refuse, runs_of
+from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, refuse, resolve_runs
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
@@ -123,7 +123,7 @@ def calibrate_judge(
         InvalidOptionError: two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
+    judged = [_JudgedRun.of(run) for run in resolve_runs(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
     clusters = {run.sut: run.clusters() for run in judged}
@@ -133,7 +133,7 @@ def calibrate_judge(
     given = [label for by_rater in sheet.values() for label in by_rater.values()]
     if not given:
         raise InputFileError("No row has a label.", fix="Fill in the column 'label'.")
-    kind = kind_of([*scores, *given])
+    kind = detect_label_kind([*scores, *given])
     answers = [
         LabelledAnswer(sut, scored[sut][item], by_rater, (item, clusters[sut][item]))
         for (sut, item), by_rater in sheet.items()
@@ -182,7 +182,7 @@ class _JudgedRun(NamedTuple):
         codes = dict(zip(items.keys("id").tolist(), items.clusters.tolist(), strict=True))
         return {item: (self.sut, codes[hash(item)]) for item in self.items}
 
-    def range_of(self, names: Sequence[str]) -> Interval | None:
+    def find_range(self, names: Sequence[str]) -> Interval | None:
         """Return the range of these measurements, if both ends of each are known."""
         ranges = [(self.run.record.ranges or {}).get(name, (None, None)) for name in names]
         low, high = zip(*ranges, strict=True)
@@ -305,7 +305,7 @@ def _calibrated(
         unlabelled=np.array([mean[item] for item in others]),
         missing=np.array([mean[item] for item in missing]),
         binary=kind == "binary",
-        declared=_range_of(run.range_of(names), labelled.values()),
+        declared=_choose_range(run.find_range(names), labelled.values()),
         clusters=joined_clusters([clusters[item] for item in (*labelled, *others, *missing)]),
     )
     return CalibratedSUT(
@@ -319,7 +319,7 @@ def _calibrated(
     )
 
 
-def _range_of(declared: Interval | None, labels: Iterable[float]) -> Interval | None:
+def _choose_range(declared: Interval | None, labels: Iterable[float]) -> Interval | None:
     """Return the range of labels and scores; None if it is unknown, or if people's labels exceed it."""
     fits = declared is not None and all(declared[0] <= label <= declared[1] for label in labels)
     return declared if fits else None

@@ -75,7 +75,7 @@ def sample_answers(
         InvalidOptionError: `n` is below 1, no answer was judged, or two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    return draw(runs_of(runs, data_dir), n, seed)
+    return draw(resolve_runs(runs, data_dir), n, seed)
 
 
 def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str | None]]:
@@ -122,7 +122,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, str | None]]) -> None:
         ) from error
 
 
-def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[RecordedRun]:
+def resolve_runs(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[RecordedRun]:
     """Return the runs that a caller names, each of a different SUT.
 
     Args:

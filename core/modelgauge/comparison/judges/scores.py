@@ -66,7 +66,7 @@ class LabelledScores(NamedTuple):
     declared: Interval | None = None
     clusters: NDArray[np.int64] | None = None
 
-    def clusters_of(self, start: int, number: int) -> NDArray[np.int64] | None:
+    def get_clusters(self, start: int, number: int) -> NDArray[np.int64] | None:
         """Return the clusters of `number` items from a position on."""
         return None if self.clusters is None else self.clusters[start : start + number]
 
@@ -92,7 +92,7 @@ def _of_people(scores: LabelledScores) -> ScoreEstimate:
     people, n = scores.people, len(scores.people)
     if not n:
         return ScoreEstimate(method="people", n=0, why_not="No item has a label.")
-    clusters = joined_clusters(scores.clusters_of(0, n))
+    clusters = joined_clusters(scores.get_clusters(0, n))
     error = mean_error(people, clusters)
     bar = error_bar(people, error, clusters, scores.declared)
     return ScoreEstimate(method="people", n=n, value=error.mean, stderr=bar.stderr, interval=bar.interval)
@@ -112,7 +112,7 @@ def _powered(scores: LabelledScores) -> ScoreEstimate:
             scores.unlabelled,
             declared=scores.declared,
             clusters=clusters,
-            unlabelled_clusters=scores.clusters_of(labelled, others),
+            unlabelled_clusters=scores.get_clusters(labelled, others),
         )
 
     if len(scores.people) < 2 or len(scores.unlabelled) < 2:

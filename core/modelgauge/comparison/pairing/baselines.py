@@ -66,7 +66,7 @@ class BaselineSubject:
         return f"the {_KINDS[self.kind]} {self.name!r}"
 
 
-def subjects_of(run: RecordedRun) -> list[BaselineSubject]:
+def list_subjects(run: RecordedRun) -> list[BaselineSubject]:
     """Return what a run can be a baseline of: its tags, its data sets, its test.
 
     Raises:
@@ -125,7 +125,7 @@ class Baselines:
             OSError: the disk refuses.
         """
         for subject, run_id in pins.items():
-            of_run = subjects_of(recorded_run(self._run(subject, run_id)))
+            of_run = list_subjects(recorded_run(self._run(subject, run_id)))
             own = [str(known) for known in of_run if known.kind != "tag"]
             if subject.kind != "tag" and str(subject) not in own:
                 raise UnknownNameError(
@@ -203,7 +203,7 @@ def resolve_baseline(
         return baseline
     folder = data_folder(options.data_dir)
     runs = (run for given in candidates for run in named_runs(given, folder))
-    return pinned_runs(folder, map(subjects_of, runs))
+    return pinned_runs(folder, map(list_subjects, runs))
 
 
 def pinned_runs(data_dir: Path, subjects: Iterable[Sequence[BaselineSubject]]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from modelgauge.comparison.options import ALLOWED
-from modelgauge.comparison.result import Differing
+from modelgauge.comparison.result import RunDifference
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
@@ -18,7 +18,9 @@ _MOST_LISTED = 8
 Facts = Mapping[str, Any]
 
 
-def differences(test: str, candidate: str, baseline: TestRecord, compared: TestRecord) -> Iterator[Differing]:
+def differences(
+    test: str, candidate: str, baseline: TestRecord, compared: TestRecord
+) -> Iterator[RunDifference]:
     """List the differences between two runs, for facts that both records contain.
 
     Args:
@@ -31,7 +33,7 @@ def differences(test: str, candidate: str, baseline: TestRecord, compared: TestR
         before, after = facts(baseline, compared), facts(compared, baseline)
         for name in dict.fromkeys((*before, *after)):
             if before.get(name) != after.get(name):
-                yield Differing(
+                yield RunDifference(
                     test=test,
                     candidate=candidate,
                     kind=kind,
@@ -129,7 +131,7 @@ def _construction(initialization: Facts, ignored: Iterable[str] = ()) -> dict[st
     return {name: part for name, part in parts.items() if name not in left_out}
 
 
-def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None:
+def check_comparable(found: Sequence[RunDifference], allowed: Sequence[str]) -> None:
     """Refuse runs that differ in what makes numbers comparable, unless that is allowed.
 
     Raises:
@@ -154,7 +156,7 @@ def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None
     )
 
 
-def _change(difference: Differing) -> str:
+def _change(difference: RunDifference) -> str:
     before, after = (
         "none"
         if value is None

@@ -17,7 +17,7 @@ from modelgauge.data.results import GIVEN
 from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.engine.run_files.folder import RUNS, RunFolder, by_invocation
 from modelgauge.errors import RecordError
-from modelgauge.runs.naming import data_folder, find_runs, id_of, invocations_before_latest
+from modelgauge.runs.naming import data_folder, find_runs, get_id, invocations_before_latest
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def ids_of_latest(given: Sequence[GivenRuns], options: CompareOptions) -> dict[s
     others = [name for name in given if not (isinstance(name, str) and name in before)]
     found = [] if "test" in options.allow else _counted(folder, others, before.values(), options)
     if not found:
-        return {name: id_of(find_runs(folder, name)) for name in before}
+        return {name: get_id(find_runs(folder, name)) for name in before}
     return {name: found[place].id for name, place in before.items()}
 
 
@@ -87,7 +87,7 @@ class _Runs:
     @property
     def id(self) -> str:
         """The id of the run or of the invocation."""
-        return id_of([run for run in self._runs if isinstance(run, RunFolder)])
+        return get_id([run for run in self._runs if isinstance(run, RunFolder)])
 
     @cached_property
     def read(self) -> list[RecordedRun]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from modelgauge.data.base import items_of
+from modelgauge.data.base import list_names
 from modelgauge.data.results import Sample
 from modelgauge.engine.items.item_columns import ABSENT
 from modelgauge.engine.items.item_frame import ItemFrame
@@ -116,7 +116,7 @@ def without_field(items: ItemFrame, field: str, purpose: str, others: str = "") 
     known = list_fields(items.record(0).test_item)
     return RecordError(
         f"No item of run {items.run.run_id} has the field '{field}' to {purpose}.",
-        fix=f"{did_you_mean(field, known)}Its fields are: {items_of(known)}{others}.",
+        fix=f"{did_you_mean(field, known)}Its fields are: {list_names(known)}{others}.",
     )
 
 

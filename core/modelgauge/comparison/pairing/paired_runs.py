@@ -13,11 +13,11 @@ from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import check_comparable, differences, is_of_same_data
 from modelgauge.comparison.pairing.latest import name_comparable_runs
 from modelgauge.comparison.pairing.matching import KEYS, pairing, without_field
-from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
-from modelgauge.comparison.result import Differing, System
-from modelgauge.data.base import items_of
+from modelgauge.comparison.pairing.systems import MeasuredSystem, make_labels, measured_systems
+from modelgauge.comparison.result import RunDifference, System
+from modelgauge.data.base import list_names
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import Direction, range_of
+from modelgauge.data.results import Direction, get_range
 from modelgauge.data.thresholds import known_directions
 from modelgauge.engine.items.item_frame import ItemFrame
 from modelgauge.errors import RecordError
@@ -44,7 +44,7 @@ class PairedRuns:
     baseline: System
     candidates: tuple[System, ...]
     items: tuple[ItemPairs, ...]
-    differs: tuple[Differing, ...] = ()
+    differs: tuple[RunDifference, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -74,7 +74,7 @@ def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -
     Raises:
         RecordError: see `paired_runs`.
     """
-    labels = labels_of(systems)
+    labels = make_labels(systems)
     pairs = [
         (label, test, before, after)
         for label, system in zip(labels[1:], systems[1:], strict=True)
@@ -137,7 +137,7 @@ def _pairs_of_runs(
         return [(test, run, next(iter(candidate.runs.values()))) for test, run in baseline.runs.items()]
     raise RecordError(
         f"'{baseline.given}' and '{candidate.given}' have no test in common: one was measured by "
-        f"{items_of(baseline.runs)}, the other by {items_of(candidate.runs)}.",
+        f"{list_names(baseline.runs)}, the other by {list_names(candidate.runs)}.",
         fix="Compare runs of one test; two runs of different tests are compared with --allow test."
         + name_comparable_runs(options),
     )
@@ -266,7 +266,7 @@ def _pairs(test: str, label: str, baseline: _Read, candidate: _Read, match: str 
     )
 
 
-def _other_targets(pairs: ItemPairs) -> Iterator[Differing]:
+def _other_targets(pairs: ItemPairs) -> Iterator[RunDifference]:
     """Yield the difference between the targets of the paired items, if they differ."""
     sides = [(side.frame, side.places) for side in (pairs.before, pairs.after) if side.frame is not None]
     before, after = (frame.targets[places] for frame, places in sides)
@@ -275,7 +275,7 @@ def _other_targets(pairs: ItemPairs) -> Iterator[Differing]:
         return
     first = [(frame, int(places[others[0]])) for frame, places in sides]
     baseline, candidate = (str(frame.record(place).test_item.id) for frame, place in first)
-    yield Differing(
+    yield RunDifference(
         test=pairs.test,
         candidate=pairs.candidate,
         kind="targets",
@@ -322,7 +322,7 @@ def _ranges(*sides: ItemFrame) -> dict[str, tuple[float, float]]:
 
 def _range(items: ItemFrame, name: str) -> tuple[float, float] | None:
     recorded = (items.run.ranges or {}).get(name)
-    return items.bool_ranges.get(name) if recorded is None else range_of(recorded)
+    return items.bool_ranges.get(name) if recorded is None else get_range(recorded)
 
 
 def _directions(*records: TestRecord) -> dict[str, Direction]:

@@ -12,7 +12,7 @@ from modelgauge.comparison.pairing.baselines import resolve_baseline
 from modelgauge.comparison.pairing.comparability import test_name
 from modelgauge.comparison.pairing.latest import ids_of_latest
 from modelgauge.comparison.result import System
-from modelgauge.data.base import items_of
+from modelgauge.data.base import list_names
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
@@ -118,13 +118,13 @@ def baseline_sut_for(
         if tests.isdisjoint(system.runs) and not may_pair:
             raise RecordError(
                 f"The baseline '{given}' has no run of {' or '.join(sorted(tests))}: it was measured by "
-                f"{items_of(system.runs)}.",
+                f"{list_names(system.runs)}.",
                 fix="Name a run of the same test; two runs of different tests are compared with --allow test.",
             )
     return None if len(found) == 1 else _name(system)
 
 
-def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
+def make_labels(systems: Sequence[MeasuredSystem]) -> list[str]:
     """Return a distinct label for each system: the SUT's label or uid, with details added if several share it.
 
     For long uids, the labels contain the parts that differ.
@@ -175,7 +175,7 @@ def _systems(
     return [MeasuredSystem(name, own) for own in by_system.values()]
 
 
-def systems_of(runs: Sequence[RecordedRun]) -> list[MeasuredSystem]:
+def list_systems(runs: Sequence[RecordedRun]) -> list[MeasuredSystem]:
     """Return the systems in the order of the runs. A SUT that a test measured twice counts as two."""
     found: list[tuple[object, dict[str, RecordedRun]]] = []
     for run in runs:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from modelgauge.data.annotations import Interaction, SUTCompletionAnnotations, completions_of
-from modelgauge.data.item_records import ItemRecord, trace_of
-from modelgauge.data.items import context_of
+from modelgauge.data.annotations import Interaction, SUTCompletionAnnotations, list_completions
+from modelgauge.data.item_records import ItemRecord, get_trace
+from modelgauge.data.items import get_context
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.tables.run_tables import RUN_ID, Column, RecordTable, Row, time_of
+from modelgauge.data.tables.run_tables import RUN_ID, Column, RecordTable, Row, parse_time
 
 _OF_ITEM = (RUN_ID, Column("item_id", "text", "the item"))
 _OF_REPEAT = Column("repeat", "integer", "which time the prompt was asked, from 0")
@@ -31,7 +31,7 @@ _OF_FAILURE = ("stage", "source_uid", "error_type", "message", "traceback")
 
 def _item_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
     item = record.test_item
-    answers = [each.completion.text for each in completions_of(record.interactions)]
+    answers = [each.completion.text for each in list_completions(record.interactions)]
     yield (
         run.run_id,
         item.id,
@@ -41,7 +41,7 @@ def _item_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
         record.outcome,
         "\n\n".join(prompt_text(prompt.prompt) for prompt in item.prompts),
         answers[0] if answers else None,
-        context_of(item),
+        get_context(item),
         *(getattr(record.failure, name, None) for name in _OF_FAILURE),
         len(record.failures) if record.is_scored else 0,
         record.redacted,
@@ -103,7 +103,7 @@ def _completion_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
     for key, interaction, annotated in _completions(run, record):
         answer, usage = annotated.completion, (None if key[-1] else interaction.response.usage) or Usage()
         time = None if key[-1] else interaction.time
-        hidden = {TRACE} if trace_of(answer) else set()
+        hidden = {TRACE} if get_trace(answer) else set()
         dumped = answer.model_dump(mode="json", include={"tool_calls", "top_logprobs", "token_logprobs"})
         yield (
             *key,
@@ -126,11 +126,11 @@ def _completion_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
             usage.output_tokens,
             usage.reasoning_tokens,
             usage.cost_usd,
-            *((_time_of(time.began), time.seconds) if time else (None, None)),
+            *((_parse_unix_time(time.began), time.seconds) if time else (None, None)),
         )
 
 
-def _time_of(seconds: float) -> datetime | None:
+def _parse_unix_time(seconds: float) -> datetime | None:
     """Unix time as a time of UTC; None if a stranger's record holds something else."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
@@ -266,7 +266,7 @@ def _span_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
         for span in trace.spans:
             yield (
                 *(run.run_id, record.test_item.id, number, span.id, span.parent, *place),
-                *(span.name, span.type, time_of(trace.started), span.start, span.seconds, span.error),
+                *(span.name, span.type, parse_time(trace.started), span.start, span.seconds, span.error),
                 *(span.input, span.output, span.metadata or None, list(span.tags) or None),
             )
 
@@ -274,7 +274,7 @@ def _span_rows(run: Any, record: ItemRecord) -> Iterator[Row]:
 def _traces(run: Any, record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
     """Yield the traces of an item, each with prompt, repeat and completion as far as known."""
     for key, _, annotated in _completions(run, record):
-        if trace := trace_of(annotated.completion):
+        if trace := get_trace(annotated.completion):
             yield key[2:], trace
     for failure in record.failures:
         yield from (((None, failure.repeat, None), trace) for trace in failure.traces)

@@ -125,7 +125,7 @@ _FIELDS: dict[Column, str] = {
 def _run_row(record: Any) -> Iterator[Row]:
     row = [_at(record, path) for path in _FIELDS.values()]
     yield [
-        time_of(cell) if column.kind == "time" else cell for column, cell in zip(_FIELDS, row, strict=True)
+        parse_time(cell) if column.kind == "time" else cell for column, cell in zip(_FIELDS, row, strict=True)
     ]
 
 
@@ -135,7 +135,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def time_of(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """Parse an ISO 8601 time as UTC; None if a foreign record contains something else."""
     try:
         time = datetime.fromisoformat(text)

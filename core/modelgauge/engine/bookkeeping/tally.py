@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from modelgauge.data.annotations import completions_of
+from modelgauge.data.annotations import list_completions
 from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord
-from modelgauge.data.results import CallCounts, CallsByKind, Counts, Used
+from modelgauge.data.results import CallCounts, CallsByKind, Counts, TotalUsage
 from modelgauge.data.spans import Trace
 from modelgauge.errors import EmptyAnswerError
 from modelgauge.wording.phrases import counted, first_few
@@ -82,7 +82,7 @@ class Tally:
         left_out: the number of answers in which each field was not understood.
     """
 
-    before: Used = field(default_factory=Used)
+    before: TotalUsage = field(default_factory=TotalUsage)
     items: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     sut_calls: CallTally = field(default_factory=CallTally)
@@ -115,7 +115,7 @@ class Tally:
             self.outcomes[_FAILED_AT[record.failure.stage]] += 1
             self.outcomes["blocked"] += record.failure.is_blocked
         self.outcomes["empty"] += sum([failure.error_type == _EMPTY for failure in record.failures])
-        for annotated in completions_of(record.interactions):
+        for annotated in list_completions(record.interactions):
             self.outcomes["empty"] += annotated.completion.is_empty
             self.left_out.update(annotated.completion.left_out)
 
@@ -128,14 +128,14 @@ class Tally:
         for calls in self.calls:
             yield from calls.repaid()
 
-    def used(self, seconds: float = 0.0) -> Used:
+    def used(self, seconds: float = 0.0) -> TotalUsage:
         """Return what all sessions used until now.
 
         Args:
             seconds: wall time of this session.
         """
         return self.before + of_valid(
-            Used,
+            TotalUsage,
             sut_calls=self.sut_calls.counts,
             annotator_calls=self.annotator_calls.counts,
             judge_calls=self.judge_calls.counts,
@@ -147,7 +147,7 @@ class Tally:
             seconds=seconds,
         )
 
-    def counts(self, used: Used, not_begun: int | None = None) -> Counts:
+    def counts(self, used: TotalUsage, not_begun: int | None = None) -> Counts:
         """Return the counts of a record.
 
         Args:

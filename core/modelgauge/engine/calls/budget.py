@@ -107,7 +107,7 @@ class Budget:
 
     @property
     def is_reached(self) -> bool:
-        """Whether a cap is reached, so that no more attempts may be sent."""
+        """True if a cap is reached, so that no more attempts may be sent."""
         try:
             self.check()
         except RunStoppedError:

@@ -50,7 +50,7 @@ from modelgauge.errors import (
 )
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import PromptResponseSUT, Retry
-from modelgauge.observe.spans import Observation, Use, observation_of
+from modelgauge.observe.spans import Observation, Use, get_observation
 
 _KEPT = "It was kept by an earlier run. To ask again: `modelgauge resume RUN --retry-failed`."
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
@@ -116,7 +116,7 @@ class Target:
 
     @cached_property
     def _observation(self) -> Observation | None:
-        return observation_of(self.owner) or observation_of(self._method)
+        return get_observation(self.owner) or get_observation(self._method)
 
     @cached_property
     def _send(self) -> Callable[[Any, float], Awaitable[Any]]:

@@ -40,7 +40,7 @@ class Outcome(Enum):
 
     @property
     def is_overload(self) -> bool:
-        """Whether less concurrency may help."""
+        """True if less concurrency may help."""
         return self in (Outcome.rate_limited, Outcome.timed_out)
 
 

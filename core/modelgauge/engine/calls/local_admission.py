@@ -68,7 +68,7 @@ class LocalAdmission:
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (policy.is_batched or chosen) else None
         self._may_wait = self._rate.limited or self._is_metered  # for more than a place and a server
         self._fatal_calls = 0
-        self._unreported = Unreported(owner.uid, options)
+        self._unreported = UsageMonitor(owner.uid, options)
 
     async def enter(self, check: Callable[[], None] | None = None) -> None:
         """Wait for a place, the first calls, the server, the rate and the caps, in this order."""
@@ -238,7 +238,7 @@ class FirstCalls:
             self._timer.cancel()
 
 
-class Unreported:
+class UsageMonitor:
     """Monitor of usage that warns once about each limit that cannot be enforced because responses report no usage.
 
     Args:

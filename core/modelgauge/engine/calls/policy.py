@@ -16,7 +16,7 @@ from modelgauge.engine.loop.deadlines import never_waits
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import response_type
-from modelgauge.interfaces.identity import Identified, overrides, secrets_of
+from modelgauge.interfaces.identity import Identified, list_secrets, overrides
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
@@ -58,7 +58,7 @@ class CallPolicy:
 
     @property
     def leaves_spans(self) -> bool:
-        """Whether the spans of a call belong to a single item, which is not the case in a batch."""
+        """True if the spans of a call belong to a single item, which is not the case in a batch."""
         return self.is_sut and not self.is_batched
 
     @classmethod
@@ -140,7 +140,7 @@ def _places(owner: Any, name: str) -> int | None:
 
 def learn_secrets(made: Identified, redactor: Redactor) -> None:
     """Have the secrets that an object was made with taken out of all texts, as a store does with those it found."""
-    for secret in secrets_of(made):
+    for secret in list_secrets(made):
         redactor.add(secret.description().name, secret.value or "")
 
 
@@ -163,7 +163,7 @@ def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: 
         held = f"the secret {' and '.join(names)} in the"
         if place == "request" and redactor.names_in(keys.key(None).parts):
             return f"{held} arguments of '{owner.uid}'. Let its constructor take a secret, by InjectSecret, not a text"
-        if place == "request" and {secret.description().name for secret in secrets_of(owner)} & {*names}:
+        if place == "request" and {secret.description().name for secret in list_secrets(owner)} & {*names}:
             method = "evaluate" if isinstance(owner, PromptResponseSUT) else "annotate"
             return f"{held} request. Add the key in `{method}`, not in a method that translates"
         return f"{held} {place}"

@@ -76,7 +76,7 @@ class Executor(Protocol):
 
 
 def create_executor(name: str, workers: int | None) -> Executor | None:
-    """The executor that an option names; None for work in this process.
+    """Create the executor named by an option; None for work in this process.
 
     Args:
         name: with its own options behind a question mark: `ray?address=auto`.
@@ -106,7 +106,7 @@ def create_executor(name: str, workers: int | None) -> Executor | None:
 
 
 def behind_the_name(option: str) -> str | None:
-    """How an option of an executor is written that was given as one of the command; None for any other option.
+    """Return the spelling of an executor's option that was given as an option of the command; None for others.
 
     Args:
         option: such as `--ray-address` or `--gpus-per-worker`.
@@ -123,7 +123,7 @@ def behind_the_name(option: str) -> str | None:
 
 
 def _entry_points() -> dict[str, Any]:
-    """The entry points of executors, by name."""
+    """Return the entry points of executors by name."""
     metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
     return {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
 

@@ -192,7 +192,7 @@ class WorkerMessages:
 _REMEMBERED = 10_000  # lines
 
 
-class ShownOnce:
+class OutputFilter:
     """Filter of repeated output: a line that several workers print once each is shown once."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from modelgauge.engine.executors.messages import (
     TAB,
     LineBuffer,
     MessageError,
-    ShownOnce,
+    OutputFilter,
     WorkerMessages,
     packed,
 )
@@ -79,7 +79,7 @@ class Pool:
         self._lost: RunStoppedError | None = None  # why all places were given up
         self._workers: list[RemoteWorker] = []
         self._waiting: deque[Assignment] = deque()
-        self._shown = ShownOnce()
+        self._shown = OutputFilter()
         self._closing = False
         self._staff: list[asyncio.Task[None]] = []
         self._heard: dict[str, Callable[[RemoteWorker, Any, bytes], None]] = {

@@ -6,7 +6,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from modelgauge.engine.executors.messages import ShownOnce
+from modelgauge.engine.executors.messages import OutputFilter
 from modelgauge.errors import InvalidOptionError, RunStoppedError
 
 # -P: nothing in the working directory is taken for a module of ours.
@@ -28,7 +28,7 @@ class Processes:
         self.workers = self.least = workers or os.cpu_count() or 1
         if self.workers < 1:
             raise InvalidOptionError("There is no run without workers.", fix="Give --workers 1 or more.")
-        self._shown = ShownOnce()
+        self._shown = OutputFilter()
 
     async def start(self) -> "ProcessLink":
         """Start a process, apart from the terminal: Ctrl-C is for the driver alone."""
@@ -61,7 +61,7 @@ class ProcessLink:
         shown: knows what other workers wrote.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, shown: ShownOnce) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, shown: OutputFilter) -> None:
         self._process, self._shown = process, shown
         self.name = f"Worker process {process.pid}"
         if process.stdin is None or process.stdout is None or process.stderr is None:

@@ -84,7 +84,7 @@ class RemoteAdmission:
         self._is_metered = limits != (None, None, None)
         self._numbers: dict[asyncio.Task[Any] | None, int] = {}
         self._answered: set[int] = set()
-        self.limiter: Limiter = _Noted(self._note)
+        self.limiter: Limiter = _DriverLimiter(self._note)
         self.pauses = Pauses(services.sleep)
         self.server = Server(uid, options.call_timeout, options.first_patience, self.pauses, services.clock)
         self.dead: RunStoppedError | None = None
@@ -148,7 +148,7 @@ class RemoteAdmission:
         self._calls.tell(kind, *fields)
 
 
-class _Noted(Limiter):
+class _DriverLimiter(Limiter):
     """A limiter whose places the driver has."""
 
     def __init__(self, note: Callable[[Outcome], None]) -> None:

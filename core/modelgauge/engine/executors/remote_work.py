@@ -21,7 +21,7 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import make_line
 from modelgauge.engine.work import Work
 from modelgauge.errors import RecordError, WorkerLostError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.regular import read_bytes
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -136,4 +136,4 @@ def hash_files(plugins: Iterable[str]) -> dict[str, str]:
 
 def hash_file(file: Path) -> str:
     """SHA-256 of a file; a plain text where there is none."""
-    return hashlib.sha256(bytes_of(file)).hexdigest() if file.is_file() else "no such file"
+    return hashlib.sha256(read_bytes(file)).hexdigest() if file.is_file() else "no such file"

@@ -43,7 +43,7 @@ class Assignment:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether this item may kill workers; the next worker then gets it alone."""
+        """True if this item may kill workers; the next worker then gets it alone."""
         return self.lost > 1
 
 

@@ -94,7 +94,7 @@ class Answerer:
 
 
 @dataclass(slots=True)
-class Asking(Answerer):
+class PromptAnswerer(Answerer):
     """The answers of a SUT or of cases, which are asked one by one.
 
     Args:

@@ -10,7 +10,7 @@ from modelgauge.data.annotations import (
     Interaction,
     TestItemAnnotations,
     add_annotations,
-    completions_of,
+    list_completions,
 )
 from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
@@ -31,10 +31,10 @@ from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import AnswerTurns
 from modelgauge.engine.items.answers import Answerer, Failed, note_failed
-from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, joined
+from modelgauge.engine.items.measurer import MeasuredValues, Measurer, Reducer, joined
 from modelgauge.engine.loop.together import all_done
 from modelgauge.errors import BlockedError, DefinitionError, RecordError, RunStoppedError
-from modelgauge.interfaces.annotator import cost_of_each, request_of
+from modelgauge.interfaces.annotator import cost_of_each, make_request
 
 _BLOCKED = "The service blocked the answer."
 _JUDGE_BLOCKED = "A Test with judges_blocked_answers = True judges such answers."
@@ -135,8 +135,8 @@ class ItemWorker:
 
         This does not apply if the SUT failed in some repeats (`whole` is False): measurements then need all of them.
         """
-        measured = Measured({}, ())
-        is_annotated = whole and any(each.annotations for each in completions_of(answers))
+        measured = MeasuredValues({}, ())
+        is_annotated = whole and any(each.annotations for each in list_completions(answers))
         if is_annotated and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
             try:
                 measured = await self._measured_in_part(item, answers)
@@ -192,7 +192,7 @@ class ItemWorker:
             completions = answer.response.completions
             cost = cost_of_each(answer.response.usage, len(completions))
             request = target.paces.request.of(
-                request_of, annotator, answer.prompt, completions[place].completion, cost
+                make_request, annotator, answer.prompt, completions[place].completion, cost
             )
             return await replacing(lambda: self._annotation(name, request), target.services.options)
 
@@ -209,21 +209,21 @@ class ItemWorker:
 
     async def _measured_all(
         self, item: TestItem, interactions: Sequence[Interaction], failed: Failed
-    ) -> tuple[Measured, tuple[dict[str, float], ...]]:
+    ) -> tuple[MeasuredValues, tuple[dict[str, float], ...]]:
         """Return the item's measurements and, with repeats, those of each repeat that did not fail."""
         if self.reduce.repeats == 1:
             return await self.measurer.measure(_of_repeat(0, item, interactions)), ()
         left = [repeat for repeat in range(self.reduce.repeats) if repeat not in failed]
         results = await all_done([self._measure(_of_repeat(repeat, item, interactions)) for repeat in left])
         note_failed(left, results, failed, self.reduce)
-        several: list[Measured] = [result for result in results if isinstance(result, Measured)]
+        several: list[MeasuredValues] = [result for result in results if isinstance(result, MeasuredValues)]
         return joined(several, self.reduce), tuple(measured.values for measured in several)
 
-    async def _measure(self, answered: TestItemAnnotations) -> Measured:
+    async def _measure(self, answered: TestItemAnnotations) -> MeasuredValues:
         with self.measurer.stage:
             return await self.measurer.measure(answered)
 
-    async def _measured_in_part(self, item: TestItem, interactions: Sequence[Interaction]) -> Measured:
+    async def _measured_in_part(self, item: TestItem, interactions: Sequence[Interaction]) -> MeasuredValues:
         several = [
             await self.measurer.measure_in_part(_of_repeat(repeat, item, interactions))
             for repeat in range(self.reduce.repeats)

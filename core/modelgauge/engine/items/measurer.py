@@ -21,7 +21,7 @@ from modelgauge.wording.phrases import a_thing, counted
 _PROCESSORS = os.cpu_count() or 1
 
 
-class Measured(NamedTuple):
+class MeasuredValues(NamedTuple):
     """Finite measurements, and the names of those returned as bool."""
 
     values: dict[str, float]
@@ -49,7 +49,7 @@ class Measurer:
             f"measure_quality of '{test.uid}' takes", "set measure_in_thread = True in the class"
         )
 
-    async def measure(self, item: TestItemAnnotations) -> Measured:
+    async def measure(self, item: TestItemAnnotations) -> MeasuredValues:
         """Call `measure_quality`, and compare measurements with the test's thresholds.
 
         Raises:
@@ -61,7 +61,7 @@ class Measurer:
             return self._with_verdicts(await self._in_thread(test.measure_quality, item))
         return self._with_verdicts(self._pace.of(test.measure_quality, item))
 
-    async def measure_in_part(self, item: TestItemAnnotations) -> Measured:
+    async def measure_in_part(self, item: TestItemAnnotations) -> MeasuredValues:
         """Call `measure_in_part`; measurements that it leaves out are missing, and thresholds are not compared.
 
         Raises:
@@ -82,14 +82,14 @@ class Measurer:
         async with self._places:
             return await in_thread(lambda: method(item), "measure")
 
-    def _with_verdicts(self, raw: Any) -> Measured:
+    def _with_verdicts(self, raw: Any) -> MeasuredValues:
         measured = self._checked_numbers(raw)
         if not self._test.thresholds:
             return measured
         passed = judged(self._test.thresholds, measured.values)
-        return Measured({**measured.values, **passed}, (*measured.binary, *passed))
+        return MeasuredValues({**measured.values, **passed}, (*measured.binary, *passed))
 
-    def _checked_numbers(self, raw: Any) -> Measured:
+    def _checked_numbers(self, raw: Any) -> MeasuredValues:
         test = self._test
         if type(raw) is not dict and not isinstance(raw, Mapping):
             raise InvalidDataError(
@@ -120,7 +120,7 @@ class Measurer:
                     f"Measurement '{name}' is {values[name]:g}, outside its range ({low:g}, {high:g}).",
                     fix=f"Correct measure_quality or measurement_ranges of '{test.uid}', or a metric's score_range.",
                 )
-        return Measured(values, tuple(binary))
+        return MeasuredValues(values, tuple(binary))
 
 
 def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
@@ -240,14 +240,14 @@ def _count_right(name: str, values: Sequence[float]) -> int:
     return int(sum(values))
 
 
-def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
+def joined(several: Sequence[MeasuredValues], reduce: Reducer) -> MeasuredValues:
     """Reduce the measurements of an item's repeats. A measurement that is a bool in every repeat stays one."""
     values = (
         several[0].values
         if reduce.repeats == 1
         else reduced([measured.values for measured in several], reduce)
     )
-    return Measured(
+    return MeasuredValues(
         values, tuple([name for name in values if all(name in measured.binary for measured in several)])
     )
 

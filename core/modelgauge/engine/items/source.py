@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.data.base import items_of
-from modelgauge.data.items import TestItem, context_of
+from modelgauge.data.base import list_names
+from modelgauge.data.items import TestItem, get_context
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
@@ -186,7 +186,7 @@ def _with_field(items: Iterator[NumberedItem], field: str, test_uid: str) -> Ite
         known = list_fields(first[0].item)
         raise InvalidOptionError(
             f"No item of '{test_uid}' has a field '{field}' by which it could belong to a cluster.",
-            fix=f"{did_you_mean(field, known)}The fields of a context are: {items_of(known)}."
+            fix=f"{did_you_mean(field, known)}The fields of a context are: {list_names(known)}."
             if known
             else "Give items a context with such a field: TestItem(…, context={…}).",
         )
@@ -214,7 +214,7 @@ def get_context_field(context: Any, name: str) -> Any:
 
 def _get_context(item: TestItem) -> Any:
     """Return the context of an item, or of its only prompt, as JSON."""
-    context = context_of(item)
+    context = get_context(item)
     return context.model_dump(mode="json") if isinstance(context, BaseModel) else context
 
 

@@ -161,7 +161,7 @@ class Pace:
         """Wrap an awaitable so that a coroutine is timed from each wait to the next; the longest step counts."""
         if self._seconds is None or not inspect.iscoroutine(awaitable):
             return awaitable
-        return _Timed(awaitable, self._took)
+        return _TimedCoroutine(awaitable, self._took)
 
     def _took(self, seconds: float) -> None:
         if self._seconds is None:  # another call was the last one
@@ -175,7 +175,7 @@ class Pace:
             log.warning("%s %.0f ms %s; %s.", self._method, 1000 * usual, self._each, self._advice)
 
 
-class _Timed(Coroutine[Any, Any, Any]):
+class _TimedCoroutine(Coroutine[Any, Any, Any]):
     """A coroutine that measures how long it keeps the loop at most, from one wait to the next.
 
     Args:

@@ -22,7 +22,7 @@ from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError, UsageError
 from modelgauge.files.causes import advice_for
 from modelgauge.files.lock import lock
-from modelgauge.files.regular import bytes_of, is_file, is_folder, real_path
+from modelgauge.files.regular import is_file, is_folder, read_bytes, real_path
 from modelgauge.files.whole import replacing
 from modelgauge.wording.phrases import counted
 
@@ -288,7 +288,7 @@ def read_json(path: Path, *, links: bool = False) -> Any:
         RecordError: it cannot be read; the message names file and line.
     """
     try:
-        return parsed_json(bytes_of(path, links=links).decode("utf-8"))
+        return parsed_json(read_bytes(path, links=links).decode("utf-8"))
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:

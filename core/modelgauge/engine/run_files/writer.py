@@ -109,17 +109,17 @@ class Writer:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether too much is queued."""
+        """True if too much is queued."""
         return self._pending > _ROOM or self._bytes > _ROOM_BYTES
 
     @property
     def is_broken(self) -> bool:
-        """Whether the disk failed even for the reserve, so that nothing more is written."""
+        """True if the disk failed even for the reserve, so that nothing more is written."""
         return self._broken is not None
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is queued."""
+        """True if anything is queued."""
         return self._pending > 0
 
     async def drained(self) -> None:

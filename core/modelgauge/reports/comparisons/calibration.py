@@ -1,4 +1,4 @@
-"""What `modelgauge calibrate-judge` shows: how far judge and people agree, and the scores that this corrects."""
+"""Report of `modelgauge calibrate-judge`: the agreement of judge and people, and corrected scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,14 +17,14 @@ COEFFICIENTS = {
     "krippendorff_alpha": "Krippendorff's alpha",
     "gwet_ac1": "Gwet's AC1",
 }
-"""What people call coefficients of agreement."""
+"""Names of coefficients of agreement for people."""
 METHODS = {
     "judge": "judge alone",
     "people": "people alone",
     "ppi": "corrected: PPI++",
     "rogan_gladen": "corrected: Rogan and Gladen",
 }
-"""What people call the estimates of a score."""
+"""Names of the estimates of a score for people."""
 
 
 def calibration_document(found: Calibration) -> Iterator[Block]:

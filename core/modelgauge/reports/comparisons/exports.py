@@ -17,7 +17,7 @@ def comparison_as_json(
     outcomes: Sequence[GateOutcome] = (),
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
-    """A comparison as one JSON object, in pieces: a flipped item a line.
+    """Yield a comparison as one JSON object, in pieces: one flipped item per line.
 
     Args:
         comparison: what was found.
@@ -36,7 +36,8 @@ def comparison_as_json(
 def junit_xml(
     comparison: Comparison, outcomes: Sequence[GateOutcome], redact: Callable[[str], str] = str
 ) -> str:
-    """A suite for each test (or data set), with a case for each gate and comparison; without gates, all pass.
+    """Return a test suite for each test (or data set), with a case for each gate and comparison; without gates, all
+    pass.
 
     Args:
         comparison: what was found.
@@ -97,14 +98,14 @@ def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = 
 
 
 def _in_command(text: str, more: str = "") -> str:
-    """A text as part of a workflow command, which no character of it can end."""
+    """Escape a text for a workflow command, so that no character can end the command."""
     return "".join(
         f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in visible(text)
     )
 
 
 def without_commands(text: str) -> str:
-    """A text for the log of a build, in which no line is obeyed as a workflow command.
+    """Return a text for the log of a build without lines that would run as workflow commands.
 
     Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions (stop-commands)
     """

@@ -1,4 +1,4 @@
-"""What `modelgauge plan` shows: the items that a comparison needs, and the differences that it can find."""
+"""Report of `modelgauge plan`: the items that a comparison needs, and the differences that it can detect."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What a person reads of a comparison: the answer in words, then the numbers with their intervals drawn.
+"""Report of a comparison: the answer in words, then the numbers with their intervals drawn.
 
 The tables are in `tables.py`.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from modelgauge.comparison.difference import MarginTest, MeasurementComparison
 from modelgauge.comparison.families import Family
 from modelgauge.comparison.result import Comparison, System
-from modelgauge.comparison.units import unit_of
+from modelgauge.comparison.units import choose_unit
 from modelgauge.comparison.verdicts import found_difference
 from modelgauge.data.results import GIVEN
 from modelgauge.data.thresholds import PASSED
@@ -206,7 +206,7 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
 
 def _precision(row: MeasurementComparison, family: Family) -> Iterator[Fact]:
     """Say how sure the only comparison is, and what pairing bought."""
-    unit = unit_of(row.value_range)
+    unit = choose_unit(row.value_range)
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
         around = (
             f", 95 % interval {unit.between(row.bounds_interval, row.stderr)}" if row.bounds_interval else ""
@@ -247,7 +247,7 @@ def _precision(row: MeasurementComparison, family: Family) -> Iterator[Fact]:
 
 def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
     """Return a margin with the interval that its one-sided tests go by, and their p values."""
-    unit = unit_of(row.value_range)
+    unit = choose_unit(row.value_range)
     margin = unit.counted(figure(unit.scale * found.margin))
     interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
     p_values = {"not worse": found.p_not_worse, "no larger difference": found.p_equivalent}

@@ -5,7 +5,7 @@ from itertools import islice
 
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison
-from modelgauge.comparison.units import unit_of
+from modelgauge.comparison.units import choose_unit
 from modelgauge.documents.document import Block, Fact, FactList, Heading, Sentences, TableBlock, TableColumn
 from modelgauge.reports.comparisons.report import answers, differing, question
 from modelgauge.reports.comparisons.tables import values_text
@@ -43,7 +43,7 @@ def summary_document(comparison: Comparison, outcomes: Sequence[GateOutcome]) ->
 def _table(comparison: Comparison) -> TableBlock:
     rows = comparison.comparisons[:_MOST_ROWS]
     more = len(comparison.comparisons) - len(rows)
-    units = [unit_of(row.value_range) for row in rows]
+    units = [choose_unit(row.value_range) for row in rows]
     p_values = ["" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha) for row in rows]
     columns = {
         "Test": [row.test for row in rows],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from modelgauge.comparison.difference import Difference, MacroComparison, MeasurementComparison
 from modelgauge.comparison.result import Comparison, LeaderboardTable, RankedSystem
-from modelgauge.comparison.units import Unit, unit_of
+from modelgauge.comparison.units import Unit, choose_unit
 from modelgauge.data.results import Direction
 from modelgauge.documents.axis import Axis
 from modelgauge.documents.columns import cells
@@ -89,7 +89,7 @@ def difference_tables(
     tables: dict[object, _Lines] = {}
 
     def lines_of(row: MeasurementComparison | MacroComparison) -> list[_DifferenceLine]:
-        unit = unit_of(row.value_range)
+        unit = choose_unit(row.value_range)
         key = unit, "" if unit.name else row.measurement, row.direction
         return tables.setdefault(key, _Lines(unit, row.direction)).lines
 
@@ -218,7 +218,7 @@ def _lines(place: int, comparison: Comparison, *, labelled: bool, items: str) ->
             "/".join(_COUNTS): joined(
                 "/", [Text(f"{count:,}", items.format(place, name)) for name, count in counts]
             ),
-            "worst to best": unit_of(row.value_range).between(row.worst_to_best, row.stderr)
+            "worst to best": choose_unit(row.value_range).between(row.worst_to_best, row.stderr)
             if missing
             else "",
         },
@@ -269,11 +269,11 @@ def matrix_table(comparison: Comparison) -> TableBlock | None:
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in comparison.comparisons:
         word = "" if row.verdict == "cannot_tell" else VERDICTS[row.verdict]
-        shown = f"{unit_of(row.value_range).signed(row.difference, row.stderr)} {word}".strip()
+        shown = f"{choose_unit(row.value_range).signed(row.difference, row.stderr)} {word}".strip()
         found.setdefault((row.test, row.measurement), {})[row.candidate] = shown
     if len(labels) < 2 or len(found) < 2:
         return None
-    units = {unit_of(row.value_range).name for row in comparison.comparisons}
+    units = {choose_unit(row.value_range).name for row in comparison.comparisons}
     points = f", in {units.pop()}" if len(units) == 1 and "" not in units else ""
     about = f"Less {comparison.baseline.label}{points}; without a word, it cannot be told"
     return TableBlock([*_by_system(found, labels)], caption=one_line(about, _MOST_OF_A_LINE))

@@ -33,7 +33,7 @@ _MOST_OF_A_VALUE = 60  # characters
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
-    """`A`, `A and B`, `A, B and C`."""
+    """Join words: `A`, `A and B`, `A, B and C`."""
     return f" {word} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 

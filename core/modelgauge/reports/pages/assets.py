@@ -14,7 +14,8 @@ _PACKAGE = "modelgauge.reports.pages"
 
 @cache
 def environment(*packages: str) -> Environment:
-    """The templates of pages. What is rendered needs `redact`, which takes secrets out of a text.
+    """Return the environment with the templates of pages. Rendering needs `redact`, which removes secrets from a
+    text.
 
     The filter `shown` is for all texts that ModelGauge did not write: it takes out secrets, and makes invisible
     characters visible. The filter `html` renders a document, and does the same to its texts. `breakable` lets a
@@ -38,7 +39,7 @@ def environment(*packages: str) -> Environment:
 
 @cache
 def asset(name: str) -> str:
-    """A style sheet or a script of pages.
+    """Return a style sheet or script for pages.
 
     Args:
         name: of the file.

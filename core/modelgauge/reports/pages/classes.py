@@ -7,7 +7,7 @@ scores nothing: how an answer is read is the test's own business.
 from modelgauge.reports.pages.columns import Labels
 
 RIGHT, ANSWERED = "right class", "answered class"
-"""How the two columns are called."""
+"""Titles of the two columns."""
 MOST_CLASSES = 12
 MOST_ENDINGS = 5000
 LONGEST_CLASS = 40
@@ -17,12 +17,12 @@ _LEAST = 0.5  # of the answers that are one of the classes
 
 
 def ending_of(answer: str) -> str:
-    """What an answer ends with, long enough to tell its class."""
+    """Return the end of an answer, long enough to determine its class."""
     return answer[-2 * LONGEST_CLASS :].strip(_AROUND + "\n").rpartition("\n")[2].casefold()
 
 
 def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | None:
-    """The right class and the answered class of each item; None if these are no classes.
+    """Return the right class and the answered class of each item; None if these are not classes.
 
     Args:
         expected: the right answer of each item.
@@ -43,7 +43,7 @@ def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | Non
 
 
 def _class_of(ending: str, classes: dict[str, str]) -> str:
-    """The longest class that an answer ends with as a word of its own."""
+    """Return the longest class that an answer ends with as a separate word."""
     for label in sorted(classes, key=len, reverse=True):
         if ending.endswith(label) and not (ending[: -len(label)][-1:].isalnum() and label[0].isalnum()):
             return classes[label]

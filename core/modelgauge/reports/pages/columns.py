@@ -29,21 +29,21 @@ class Packed:
         self._before = b","
 
     def text(self) -> str:
-        """The whole list, to which nothing can be added any more."""
+        """Return the complete list, to which nothing can be added any more."""
         end = b"[]" if self._before == b"[" else b"]"
         self._done += [self._compressor.compress(end), self._compressor.flush()]
         return base64.b64encode(b"".join(self._done)).decode("ascii")
 
 
 def packed(value: Any) -> str:
-    """A JSON value alone in a list, as `Packed` writes it."""
+    """Return a single JSON value in the form that `Packed` writes."""
     only = Packed()
     only.add(to_json(value))
     return only.text()
 
 
 def json_numbers(values: Iterable[float]) -> list[float | None]:
-    """The values of a column as JSON; None where there is none."""
+    """Return the values of a column as JSON; null for missing values."""
     return [value if math.isfinite(value) else None for value in values]
 
 
@@ -73,5 +73,5 @@ class Labels:
         self.of.append(at)
 
     def data(self, number: int) -> dict[str, Any]:
-        """The labels of all items as JSON."""
+        """Return the labels of all items as JSON."""
         return {"values": list(self.values), "of": [*self.of, *[-1] * (number - len(self.of))]}

@@ -1,4 +1,4 @@
-"""What the page of a comparison shows: the answer in words, differences on one axis, values by test."""
+"""Contents of a comparison's page: the answer in words, differences on one axis, values by test."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

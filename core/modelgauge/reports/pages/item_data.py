@@ -164,7 +164,9 @@ class ItemTable:
         return classified(self._expected, self._endings)
 
     def blocks(self) -> Iterator[tuple[str, str]]:
-        """The rows as named blocks: `texts` has id, question, answer and right answer of each item, `rows` the rest."""
+        """Return the rows as named blocks: `texts` has id, question, answer and right answer of each item, `rows`
+        the rest.
+        """
         yield "texts", self._texts.text()
         titles = [title_of_failure(key) for key in self.failures]
         rows = {
@@ -212,7 +214,7 @@ class ItemTable:
         return self._redact(text) == text
 
     def _read(self, line: ItemLine, *, is_clean: bool) -> tuple[bytes, Row]:
-        """What the page has of a line, and its row: a hundred whole records would keep the garbage collector busy."""
+        """Return the parts of a line that the page has, and its row. Whole records burden the garbage collector."""
 
         def read(record: dict[str, Any]) -> tuple[Row, dict[str, Any]]:
             clean = record if is_clean else redacted_json(record, self._redact)
@@ -272,7 +274,9 @@ def _add_numbers(
 
 
 def _common_beginning(questions: list[str]) -> str:
-    """What all questions begin with, up to the end of a paragraph or sentence: instructions and examples."""
+    """Return the common beginning of all questions, up to the end of a paragraph or sentence: instructions and
+    examples.
+    """
     if len(questions) < _FEW:
         return ""
     first, last = min(questions), max(questions)  # what these share, all between them share

@@ -23,7 +23,7 @@ _USAGE = {
 
 
 class Row(NamedTuple):
-    """What the table shows of an item.
+    """Row of the table of items.
 
     Args:
         id: of the item.
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> "Row":
-        """The row of an item, from its line in a journal."""
+        """Create the row of an item from its line in a journal."""
         item, asked = record["test_item"], record.get("interactions") or ()
         prompts = item["prompts"]
         prompt = prompts[0]["prompt"]
@@ -99,7 +99,7 @@ def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
-    """When an answer was asked for, and its seconds: of the observed app, if an app was observed, else of the call."""
+    """Return when an answer was requested, and its seconds: of the observed app, if there is one, or of the call."""
     traces = [
         completion["completion"].get("metadata", {}).get(TRACE)
         for completion in asked["response"]["completions"]
@@ -113,7 +113,7 @@ def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
 
 
 def _usage(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """What an item took: the seconds of its longest answer, and what its SUT reported."""
+    """Return the usage of an item: the seconds of its longest answer, and the usage reported by its SUT."""
     found = {SECONDS: max(seconds for _, seconds in times)} if times else {}
     for usage in usages:
         for field, name in _USAGE.items():
@@ -123,7 +123,7 @@ def _usage(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, A
 
 
 def answer_end(answer: str) -> str:
-    """The end of an answer, where the result stands if it is long; an ellipsis stands for what is before."""
+    """Return the end of an answer, where a long answer has its result; an ellipsis replaces the rest."""
     before, _, line = answer.rstrip().rpartition("\n")
     last = line.strip()
     if len(last) > _END:

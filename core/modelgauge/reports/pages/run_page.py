@@ -29,7 +29,7 @@ ITEM_SCRIPTS = (
     "case_view.js",
     "item_view.js",
 )
-"""What shows one item, in the order in which it is loaded."""
+"""Scripts that show one item, in loading order."""
 SCRIPTS = (
     *ITEM_SCRIPTS,
     "columns.js",
@@ -39,7 +39,7 @@ SCRIPTS = (
     "compared_items.js",
     "start.js",
 )
-"""What shows the items of a page, in the order in which it is loaded."""
+"""Scripts that show the items of a page, in loading order."""
 _MOST_AT_END = 10_000  # items of a run that gets its page without being asked
 _HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20

@@ -1,4 +1,4 @@
-"""What a page shows of runs: what came out, how sure that is, what failed; below that the parts of `run_parts.py`."""
+"""Contents of a page about runs: results, their uncertainty, and failures; below these, the parts of `run_parts.py`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ from modelgauge.runs.passing import why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.figures import between, figure, width
 from modelgauge.wording.labels import title_labels
-from modelgauge.wording.phrases import counted, ends_of
+from modelgauge.wording.phrases import counted, keep_ends
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_KINDS = 8  # of failures
@@ -161,7 +161,7 @@ def _failures(items: str, table: ItemTable) -> Iterator[Fact]:
         stage, uid, error_type = key[:3]
         behind = address(items, failure=str(kinds.index(key) + 1))
         kind = Text(f"{error_type} at {STAGES.get(stage, stage)} {uid}", behind)
-        yield Fact((f"{count:,} {_TIMES} ", kind), ends_of(table.messages[key], 600))
+        yield Fact((f"{count:,} {_TIMES} ", kind), keep_ends(table.messages[key], 600))
     rest = table.failures.total() - sum(count for _, count in shown)
     if rest:
         yield Fact((f"{rest:,} {_TIMES} ", Text("others", address(items, show="failed"))), "")

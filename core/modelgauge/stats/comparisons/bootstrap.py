@@ -49,7 +49,7 @@ class Bca:
         self, resampled: "NDArray[np.float64]", estimate: float, jackknife: "NDArray[np.float64]"
     ) -> None:
         self._resampled = resampled
-        self._bias = self._quantile_of(estimate)
+        self._bias = self._find_quantile(estimate)
         pulls = jackknife.mean() - jackknife
         spread = float((pulls**2).sum()) ** 1.5
         self._acceleration = float((pulls**3).sum()) / (6 * spread) if spread else 0.0
@@ -60,7 +60,7 @@ class Bca:
 
     def p_value(self, value: float) -> float:
         """1 less the confidence at which the interval ends at this value."""
-        from_bias = self._quantile_of(value) - self._bias
+        from_bias = self._find_quantile(value) - self._bias
         below = NormalDist().cdf(from_bias / (1 + self._acceleration * from_bias) - self._bias)
         return min(1.0, 2 * min(below, 1 - below))
 
@@ -68,7 +68,7 @@ class Bca:
         z = self._bias + NormalDist().inv_cdf(probability)
         return quantile(self._resampled, NormalDist().cdf(self._bias + z / (1 - self._acceleration * z)))
 
-    def _quantile_of(self, value: float) -> float:
+    def _find_quantile(self, value: float) -> float:
         """Return the normal quantile of the share of resamples below a value. Ties, even by rounding, count half."""
         below, upto = np.searchsorted(self._resampled, (value - 1e-12, value + 1e-12))
         least = 1 / (len(self._resampled) + 1)

@@ -55,10 +55,10 @@ def mcnemar_test(baseline: "ArrayLike", candidate: "ArrayLike") -> Discordance:
             fix="Use sign_flip_test or paired_difference for other measurements.",
         )
     losses, wins = int((before > after).sum()), int((before < after).sum())
-    return discordance_of(losses, wins)
+    return compute_discordance(losses, wins)
 
 
-def discordance_of(only_baseline: float, only_candidate: float) -> Discordance:
+def compute_discordance(only_baseline: float, only_candidate: float) -> Discordance:
     """Return McNemar's tests from the counts of items that only one system got right."""
     most, n = max(only_baseline, only_candidate), only_baseline + only_candidate
     tail, beyond = binomial_sf(most, n, 0.5), binomial_sf(most + 1, n, 0.5)

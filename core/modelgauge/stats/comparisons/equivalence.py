@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.discordance import tango_statistic
-from modelgauge.stats.comparisons.paired import differences_of
+from modelgauge.stats.comparisons.paired import compute_differences
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import student_t_sf
 from modelgauge.stats.intervals import Interval, t_interval
@@ -69,7 +69,7 @@ def equivalence_test(
         InvalidDataError: the margin or alpha is outside its range; else see `paired_difference`.
     """
     before, after = aligned(baseline, candidate, clusters)
-    differences = differences_of(before, after, clusters, declared)
+    differences = compute_differences(before, after, clusters, declared)
     if not 0 < margin < (float("inf") if differences.counts is None else 1):
         raise InvalidDataError(
             f"A margin of {margin} cannot be tested.",

@@ -96,7 +96,7 @@ def compare_systems(
         differences + half,
         np.where(tellable, p_values, np.nan),
         ranks,
-        groups_of(better | better.T, order.tolist()),
+        find_groups(better | better.T, order.tolist()),
     )
 
 
@@ -198,7 +198,7 @@ def _step_down(
     return better
 
 
-def groups_of(separate: "NDArray[np.bool_]", order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def find_groups(separate: "NDArray[np.bool_]", order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return the largest groups without a separate pair (Piepho 2004).
 
     Each group is split by each separate pair. Groups within others are dropped.

@@ -13,7 +13,7 @@ import numpy as np
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.stats.comparisons.designs import design_effect
-from modelgauge.stats.comparisons.discordance import Discordance, discordance_of, tango_interval
+from modelgauge.stats.comparisons.discordance import Discordance, compute_discordance, tango_interval
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.comparisons.power import detectable_difference, detectable_effect, mcnemar_power
 from modelgauge.stats.distributions import student_t_sf
@@ -85,7 +85,7 @@ class PairedDifferences(NamedTuple):
         losses, wins, n = self.counts
         if self.codes is not None and not self.error.stderr:
             losses, wins = n * (losses > wins), n * (wins > losses)
-        return discordance_of(losses, wins)
+        return compute_discordance(losses, wins)
 
     @property
     def tested(self) -> MeanError:
@@ -203,7 +203,7 @@ def paired_difference(
             confidence is outside its range.
     """
     before, after = aligned(baseline, candidate, clusters)
-    differences = differences_of(before, after, clusters, declared)
+    differences = compute_differences(before, after, clusters, declared)
     discordance = differences.discordance
     p_value = _t_test(differences.tested) if discordance is None else discordance.p_value
     first, second = mean_error(before, differences.codes), mean_error(after, differences.codes)
@@ -220,7 +220,7 @@ def paired_difference(
     )
 
 
-def differences_of(
+def compute_differences(
     before: "NDArray[np.float64]",
     after: "NDArray[np.float64]",
     clusters: "Labels | None",

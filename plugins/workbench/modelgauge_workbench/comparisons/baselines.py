@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, subjects_of
+from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject, list_subjects
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import recorded_run
@@ -108,4 +108,4 @@ def _pins(workbench: Workbench, row: sqlite3.Row) -> dict[BaselineSubject, str]:
 
 
 def _subjects(workbench: Workbench, row: sqlite3.Row) -> list[BaselineSubject]:
-    return subjects_of(recorded_run(folder_of(workbench.index, row)))
+    return list_subjects(recorded_run(folder_of(workbench.index, row)))

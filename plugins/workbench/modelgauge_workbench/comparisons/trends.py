@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modelgauge.comparison.pairing.comparability import differences
-from modelgauge.comparison.result import Differing
+from modelgauge.comparison.result import RunDifference
 from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import range_of
+from modelgauge.data.results import get_range
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.reports.comparisons.words import short_json
@@ -116,7 +116,7 @@ def _read(path: Path, stamp: str, file: str) -> tuple[TestRecord, _Outcome]:
         return record, _Outcome(results, record.counts.failed, cost)
     items = [item for item in run.items().records() if (item.test_item.id or "").startswith(f"{file}::")]
     measured = [MeasuredTestItem(item.test_item, item.measurements) for item in items if item.is_scored]
-    ranges = {name: range_of(ends) for name, ends in (record.ranges or {}).items()}
+    ranges = {name: get_range(ends) for name, ends in (record.ranges or {}).items()}
     means = mean_of_each(MeasuredItems.of(measured, ranges=ranges)) if measured else {}
     return record, _Outcome(means, len(items) - len(measured), None)
 
@@ -152,7 +152,7 @@ def _points(
         before = record
 
 
-def _change(difference: Differing, before: TestRecord, after: TestRecord) -> str:
+def _change(difference: RunDifference, before: TestRecord, after: TestRecord) -> str:
     """Say what changed between two runs: of a saved data set the versions, of other data the digests."""
     values = [difference.baseline, difference.candidate_value]
     shown = ["not set" if value is None else beginning(short_json(value), _LONGEST) for value in values]

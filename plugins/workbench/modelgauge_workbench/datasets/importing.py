@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.column_doubts import guess_columns
-from modelgauge.datasets.dataset_files import file_type_of
+from modelgauge.datasets.dataset_files import detect_file_type
 from modelgauge.datasets.fields import (
     ALIASES,
     CUSTOM,
@@ -20,10 +20,10 @@ from modelgauge.datasets.fields import (
     NamedColumns,
     as_arguments,
     chosen_columns,
-    names_of,
+    list_names,
 )
 from modelgauge.datasets.reading import read_goldens, read_members, read_test_cases
-from modelgauge.datasets.rows import MARK, TEST_CASE, row_of
+from modelgauge.datasets.rows import MARK, TEST_CASE, make_row
 from modelgauge.errors import InputFileError, ModelGaugeError, UsageError
 from modelgauge.files.tables import Table, table_of_bytes
 from modelgauge.wording.phrases import counted
@@ -58,7 +58,7 @@ def import_json(request: Request) -> Any:
 
 def _table_of(data: bytes, name: str, encoding: str) -> Table:
     """The table of a file, whose cells are separated as they seem to be."""
-    read = partial(table_of_bytes, data, name, file_type_of(name), encoding=encoding)
+    read = partial(table_of_bytes, data, name, detect_file_type(name), encoding=encoding)
     try:
         table = read()
     except InputFileError as error:
@@ -102,7 +102,7 @@ def _sent(text: str) -> dict[str, str]:
 
 def _field_named(column: str) -> str:
     """Return the field whose column is found by its name; empty if there is none."""
-    return next((field for field in FIELDS if column in names_of(field)), "")
+    return next((field for field in FIELDS if column in list_names(field)), "")
 
 
 def _fields_of(choices: Mapping[str, str]) -> list[str]:
@@ -133,7 +133,7 @@ def _imported(table: Table, choices: Mapping[str, str]) -> dict[str, Any]:
     problems = [str(problem) for reading in readings for problem in reading.problems]
     more = len(problems) - _MOST_PROBLEMS
     return said | {
-        "rows": [row_of(member) for member in readings[0].members]
+        "rows": [make_row(member) for member in readings[0].members]
         if len(readings) == 1
         else [*_mixed_rows(table, chosen)],
         "problems": problems[:_MOST_PROBLEMS] + ([f"And {more:,} more like these."] if more > 0 else []),
@@ -172,10 +172,10 @@ def _mixed_rows(table: Table, chosen: NamedColumns) -> Iterator[dict[str, Any]]:
         alone = replace(table, rows=(row,))
         if row.values.get(MARK) == TEST_CASE:
             yield from (
-                {**row_of(member), MARK: TEST_CASE} for member in read_test_cases(alone, chosen).members
+                {**make_row(member), MARK: TEST_CASE} for member in read_test_cases(alone, chosen).members
             )
         else:
-            yield from map(row_of, read_goldens(alone, chosen).members)
+            yield from map(make_row, read_goldens(alone, chosen).members)
 
 
 def _columns(choices: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject
 from modelgauge.datasets.versions import check_alias
-from modelgauge.runs.notes import Notes, tags_of
+from modelgauge.runs.notes import Notes, clean_tags
 from modelgauge_workbench.datasets.table import store_of
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
@@ -23,7 +23,7 @@ def tag_dataset(request: Request) -> Response:
     alias, store = check_alias(request.path_params["alias"]), store_of(request)
     with workbench_of(request).changing:
         store.version(alias)
-        tags = tags_of(str(form_of(request).get("tags", "")))
+        tags = clean_tags(str(form_of(request).get("tags", "")))
         Notes.of(store.folder(alias)).changed(tags=tags).write(store.folder(alias))
     return RedirectResponse(address_of(alias), 303)
 

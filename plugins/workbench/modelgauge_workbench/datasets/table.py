@@ -12,8 +12,8 @@ from modelgauge.data.item_records import item_from_json
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_test import as_asked
-from modelgauge.datasets.reading import members_of
-from modelgauge.datasets.rows import row_of
+from modelgauge.datasets.reading import restore_members
+from modelgauge.datasets.rows import make_row
 from modelgauge.datasets.versions import Version, VersionsFolder
 from modelgauge.errors import (
     DatasetConflictError,
@@ -81,7 +81,7 @@ def save(request: Request) -> Response:
         where = f"Row {found[0]['row'] + 1} cannot be saved: {found[0]['problem']}"
         return JSONResponse({"problem": where, "fix": found[0]["fix"], "problems": found}, 400)
     dataset = EvaluationDataset()
-    dataset.goldens, dataset.test_cases = members_of(rows, alias)
+    dataset.goldens, dataset.test_cases = restore_members(rows, alias)
     made = Version(
         number=1,
         rows=0,
@@ -159,7 +159,7 @@ def _wrong(parts: Iterable[list[Mapping[str, Any]]]) -> list[dict[str, Any]]:
 
 def _problem_of(rows: Sequence[Mapping[str, Any]]) -> ModelGaugeError | None:
     try:
-        goldens, cases = members_of(rows, "the table")
+        goldens, cases = restore_members(rows, "the table")
         EvaluationDataset(goldens, test_cases=cases)
     except (ModelGaugeError, TypeError) as error:
         fix = "Put the other kind into a data set of its own."
@@ -182,9 +182,9 @@ def golden_json(request: Request) -> Any:
     ]
     unanswered = (record.test_item.prompts[0], SUTCompletion(text="", metadata=NO_OUTPUT))
     if request.query_params.get("answer") and answered:
-        row = row_of(case_of(*answered[0]))
+        row = make_row(case_of(*answered[0]))
     else:
-        row = _without_answer(row_of(as_asked(case_of(*unanswered))))
+        row = _without_answer(make_row(as_asked(case_of(*unanswered))))
     return {"row": {**row, "additional_metadata": {"run": run["name"], "item": item["id"]}}}
 
 

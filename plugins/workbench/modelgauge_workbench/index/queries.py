@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from modelgauge.wording.phrases import time_of
+from modelgauge.wording.phrases import parse_time
 
 PAGE = 50
 """Rows of a page."""
@@ -92,7 +92,7 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
     if asked.get("favourite"):
         wheres.append("runs.favourite")
     with suppress(ValueError):  # another text is passed over
-        values.append(time_of(asked.get("since", "").strip()).timestamp() * 1e6)
+        values.append(parse_time(asked.get("since", "").strip()).timestamp() * 1e6)
         wheres.append("runs.number >= ?")
     if words := match_of(asked.get("q", ""), beginnings=True):
         found = db.execute("SELECT rowid FROM run_texts WHERE run_texts MATCH ?", (words,))  # once for both

@@ -23,7 +23,7 @@ from modelgauge.reports.pages.item_rows import SNIPPET, Row, answer_end
 from modelgauge.reports.runs_report import headline
 from modelgauge.runs.notes import NOTES, Notes
 from modelgauge.runs.passing import share_that_passed
-from modelgauge.runs.recorded_run import state_of
+from modelgauge.runs.recorded_run import read_state
 from modelgauge.wording.phrases import beginning
 from modelgauge_workbench.index.queries import OF_CASES
 
@@ -76,7 +76,7 @@ def run_columns(run: Path) -> dict[str, Any]:
     record: TestRecord | None = None
     outcome = dict.fromkeys(("scored", "failed", "items", "passed", "judged", "cost", "seconds"))
     try:
-        state, record = state_of(folder)
+        state, record = read_state(folder)
     except ModelGaugeError:
         state = _DAMAGED
     try:

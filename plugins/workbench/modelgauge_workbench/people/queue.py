@@ -14,7 +14,7 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
-from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
+from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digest_answer, first_answer
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.queries import run_of
 from modelgauge_workbench.index.rows import item_line
@@ -186,7 +186,7 @@ class Queue:
 def shown_answer(record: ItemRecord) -> tuple[tuple[SUTCompletion, ...], str]:
     """The completions that a rater sees, and what tells them from others."""
     completions = first_answer(record)
-    return completions, ",".join(digests_of(completions))
+    return completions, ",".join(digest_answer(completions))
 
 
 _Place = tuple[str, str, str, int, int]

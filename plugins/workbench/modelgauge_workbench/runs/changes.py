@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from modelgauge.comparison.pairing.baselines import Baselines, BaselineSubject
 from modelgauge.reports import write_page
-from modelgauge.runs.notes import LONGEST_NOTE, Notes, tags_of
+from modelgauge.runs.notes import LONGEST_NOTE, Notes, clean_tags
 from modelgauge.runs.recorded_run import recorded_run
 from modelgauge.runs.trash import move_to_trash, restore_from_trash
 from modelgauge_workbench.index.scan import folder_of, scan_run
@@ -26,7 +26,7 @@ def change_notes(request: Request) -> Response:
 
     def changed(notes: Notes) -> Notes:
         changes = {
-            "tags": tags_of(str(form["tags"])) if "tags" in form else notes.tags,
+            "tags": clean_tags(str(form["tags"])) if "tags" in form else notes.tags,
             "note": str(form["note"]).replace("\r\n", "\n")[:LONGEST_NOTE] if "note" in form else notes.note,
             "favourite": form["favourite"] == "1" if "favourite" in form else notes.favourite,
         }

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from modelgauge.engine.run_files.folder import new_id
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.lock import lock
-from modelgauge.files.regular import bytes_of, check_regular, is_folder
+from modelgauge.files.regular import check_regular, is_folder, read_bytes
 from modelgauge.files.whole import replacing
 
 JobState = Literal[
@@ -234,7 +234,7 @@ def now() -> str:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return bytes_of(path, links=False)
+        return read_bytes(path, links=False)
     except FileNotFoundError:
         return b""
 

@@ -14,9 +14,9 @@ from modelgauge.config.entry_points import DISTRIBUTION
 from modelgauge.errors import UsageError
 from modelgauge.interfaces.identity import declared
 from modelgauge.metrics.judges import judging_by_default
-from modelgauge.plugins.construction import Resolved
+from modelgauge.plugins.construction import ResolvedName
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.plugins.name_matches import NameMatch, matches_of
+from modelgauge.plugins.name_matches import NameMatch, match_names
 from modelgauge.plugins.names import decode
 from modelgauge.suts.function import FunctionSUT
 
@@ -44,10 +44,10 @@ def check_name(plugins: Plugins, field: str, text: str) -> None:
     elif field == "judge":
         _check_sut(plugins, text)
     elif field == "suts":
-        for match in matches_of(plugins.suts, [text]):
+        for match in match_names(plugins.suts, [text]):
             _check_sut(plugins, str(match.name))
     else:
-        for match in matches_of(plugins.tests, [text]):
+        for match in match_names(plugins.tests, [text]):
             if _free_texts(resolved := plugins.tests.resolve(str(match.name))):
                 raise _refused_option(str(match.name), next(iter(resolved.options)))
 
@@ -80,7 +80,7 @@ def _check_metric(plugins: Plugins, name: str) -> None:
             _check_sut(plugins, judge)
 
 
-def _free_texts(resolved: Resolved) -> list[str]:
+def _free_texts(resolved: ResolvedName) -> list[str]:
     """Return the texts in the options of a name, apart from choices from a list."""
     return [text for value, hint in resolved.arguments().values() for text in _texts(value, hint)]
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from modelgauge.cli.commands.measure import run_test
-from modelgauge.cli.run_file import keys_of
+from modelgauge.cli.run_file import list_keys
 from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import InputFileError, ModelGaugeError, RecordError, UsageError
 from modelgauge.plugins.discovery import Plugins
@@ -205,7 +205,7 @@ class Order:
         context = click.Context(run_test)
         for name, text in self.options.items():
             try:
-                keys_of(run_test)[name].process_value(context, text)
+                list_keys(run_test)[name].process_value(context, text)
             except click.BadParameter as error:
                 yield name, error.message
             except ModelGaugeError as error:

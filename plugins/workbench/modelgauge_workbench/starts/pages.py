@@ -9,13 +9,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from modelgauge.cli.commands.measure import run_test
-from modelgauge.cli.run_file import keys_of
+from modelgauge.cli.run_file import list_keys
 from modelgauge.documents.document import Block, Sentences, TableBlock, TableColumn, Text
 from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge.reports.plans import BESIDE, failing_in_words, plans_table, sum_of_plans
-from modelgauge.runs.recorded_run import state_of
+from modelgauge.runs.recorded_run import read_state
 from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
@@ -79,7 +79,7 @@ def _estimated(request: Request, *, text: str | None = None, resumes: Path | Non
 
 
 def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -> Response:
-    workbench, keys = workbench_of(request), keys_of(run_test)
+    workbench, keys = workbench_of(request), list_keys(run_test)
 
     def field(name: str, label: str, about: str | None, texts: Sequence[str]) -> dict[str, Any]:
         return {
@@ -210,7 +210,7 @@ def _estimate(plans: Sequence[Plan], left_out: Sequence[dict[str, Any]]) -> Iter
 def _run(folder: RunFolder) -> dict[str, str]:
     """A run of a job, as its page shows it."""
     try:
-        state, _ = state_of(folder)
+        state, _ = read_state(folder)
         manifest = folder.read_manifest()
     except ModelGaugeError as error:
         return {"id": folder.run_id, "about": str(error), "state": "damaged"}

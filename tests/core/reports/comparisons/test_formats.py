@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.item_pairs import FlippedItem
-from modelgauge.comparison.result import Comparison, Differing
+from modelgauge.comparison.result import Comparison, RunDifference
 from modelgauge.documents.markdown import as_markdown
 from modelgauge.reports.comparisons.exports import (
     annotations,
@@ -77,7 +77,7 @@ def hostile(text=HOSTILE):
         made,
         baseline=A.replaced(label=text),
         candidates=[B.replaced(label=text)],
-        differs=[Differing(test=text, candidate=text, kind="sut", name=text, baseline=text)],
+        differs=[RunDifference(test=text, candidate=text, kind="sut", name=text, baseline=text)],
         notes=[text],
     )
 

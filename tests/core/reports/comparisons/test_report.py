@@ -7,7 +7,7 @@ from comparisons import A, B, cannot_tell, comparison, row, unpaired, worse
 
 from modelgauge.comparison.difference import GroupDifference, MacroComparison, MarginTest, RepeatShares
 from modelgauge.comparison.families import Family
-from modelgauge.comparison.result import Differing, LeaderboardTable, RankedSystem
+from modelgauge.comparison.result import LeaderboardTable, RankedSystem, RunDifference
 from modelgauge.comparison.verdicts import verdict_text
 from modelgauge.documents.terminal import Style, as_text
 from modelgauge.reports.comparisons.report import comparison_document
@@ -159,7 +159,7 @@ def test_several_candidates_and_tests_stand_in_a_matrix_and_findings_below():
     [
         comparison(
             row(),
-            differs=[Differing(test="gsm8k", candidate="B", kind="sut", name="temperature", baseline=0)],
+            differs=[RunDifference(test="gsm8k", candidate="B", kind="sut", name="temperature", baseline=0)],
         ),
         comparison(unpaired()),
         comparison(*many(27)),
@@ -287,12 +287,12 @@ def test_items_that_lack_a_value_are_counted_by_where_they_lack_it():
 
 def test_what_differs_stands_once():
     differs = [
-        Differing(
+        RunDifference(
             test=test, candidate="B", kind="options", name="temperature", baseline=0, candidate_value=0.7
         )
         for test in ("bbh", "gsm8k")
     ]
-    other = Differing(test="bbh", candidate="B", kind="plugins", name="openai", baseline="0.1.0")
+    other = RunDifference(test="bbh", candidate="B", kind="plugins", name="openai", baseline="0.1.0")
     shown = lines_of(comparison(row(), row(test="bbh"), differs=[*differs, other], notes=["A note."]))
     assert "differs  options temperature: 0 -> 0.7 (in 2 pairs of runs)" in shown
     assert "differs  plugins openai: 0.1.0 -> none" in shown
@@ -305,7 +305,7 @@ def test_hostile_labels_are_shown_and_not_obeyed():
         row(test="other", candidate=HOSTILE),
         baseline=A.replaced(label=HOSTILE),
         candidates=[B.replaced(label=HOSTILE)],
-        differs=[Differing(test=HOSTILE, candidate=HOSTILE, kind="sut", name=HOSTILE, baseline=HOSTILE)],
+        differs=[RunDifference(test=HOSTILE, candidate=HOSTILE, kind="sut", name=HOSTILE, baseline=HOSTILE)],
         notes=[HOSTILE],
         leaderboard=[
             LeaderboardTable(

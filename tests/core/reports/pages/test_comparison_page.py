@@ -10,7 +10,7 @@ from recorded import item, record
 
 from modelgauge.comparison.compare import compare_runs
 from modelgauge.data.estimates import Estimate
-from modelgauge.documents.document import TableBlock, Text, words_of
+from modelgauge.documents.document import TableBlock, Text, get_words
 from modelgauge.reports import write_comparison
 from modelgauge.reports.comparisons.tables import ranks
 from modelgauge.reports.item_texts import setting_text
@@ -88,7 +88,7 @@ def test_one_matrix_ranks_systems_by_all_measurements():
     assert [column.head for column in matrix.columns] == ["System", "right", "length"]
     ranked = comparison.leaderboard[0].systems
     assert matrix.columns[0].cells == [system.system for system in ranked]
-    assert [words_of(cell) for cell in matrix.columns[1].cells] == [
+    assert [get_words(cell) for cell in matrix.columns[1].cells] == [
         f"0.5rank {ranks(system)}" for system in ranked
     ]
     assert not any(column.head == "rank" for table in differences for column in table.columns)
