@@ -18,6 +18,7 @@ from modelgauge import (
     PromptResponseSUT,
     Retry,
     SUTResponse,
+    TextPrompt,
 )
 from modelgauge.errors import CallError, InvalidOptionError
 from modelgauge_openai.address import OFFICIAL, endpoint_url, is_official
@@ -189,6 +190,10 @@ class OpenAIModel(PromptResponseSUT[Any, ChatResponse]):
     async def list_models(self) -> list[str]:
         """The names of the server's models; none where it does not list them."""
         return await self._connection.models()
+
+    def translate_text_prompt(self, prompt: TextPrompt) -> Any:
+        """Return the API's own request for a text. Each subclass defines it."""
+        raise NotImplementedError
 
     async def evaluate(self, request: Any) -> ChatResponse:
         """Send one request, once.

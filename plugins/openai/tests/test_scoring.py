@@ -415,6 +415,23 @@ def test_check_finds_out_whether_continuations_are_scored(style, is_there):
     assert is_there or "answered without log-probabilities" in found.detail
 
 
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_conformance_kit_finds_no_problem(api):
+    name = f"openai/m?api={api}&base_url=http://127.0.0.1:1/v1"
+    command = [
+        sys.executable,
+        "-m",
+        "modelgauge",
+        "plugins",
+        "check",
+        "modelgauge-plugin-openai",
+        "--example",
+        name,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "0 problems" in done.stdout, done.stdout
+
+
 def test_command_scores_continuations():
     with completions_server(answers_of("vllm")) as (url, _):
         command = [
