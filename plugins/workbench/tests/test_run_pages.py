@@ -349,6 +349,10 @@ def test_a_run_is_shown_while_it_goes_on(visit, workbench, data):
         steps.release()
         page.get_by_text("So far, 1 of 3 items").wait_for()
         page.locator("#rows").get_by_text("done").wait_for()
+        assert page.locator("select[name=sort] option:checked").inner_text() == "latest first"
+        page.get_by_text("columns", exact=True).click()
+        page.get_by_role("checkbox", name="answer").uncheck()
+        page.locator("#rows").get_by_text("done").wait_for(state="detached")
         steps.release()
         page.locator("#progress li", has_text="RuntimeError at sut slow").get_by_text("it broke").wait_for()
         for _ in range(99):
@@ -356,6 +360,8 @@ def test_a_run_is_shown_while_it_goes_on(visit, workbench, data):
         page.get_by_text("'slow' cannot be reached: its calls wait for it.").wait_for()
         assert "$0.00 of at most $5.00" in page.locator("#progress").inner_text()
         assert page.get_by_role("button", name="trash").count() == 0
+        assert page.locator("#rows thead th").all_inner_texts()[:2] == ["#", "question"]
+        assert page.locator("#rows").get_by_text("done").count() == 0
     finally:
         is_up.set()
         steps.release()

@@ -34,7 +34,7 @@ from modelgauge_workbench.index.item_queries import (
     states_of,
 )
 from modelgauge_workbench.index.queries import run_before, whole_number
-from modelgauge_workbench.index.rows import GOING_ON
+from modelgauge_workbench.index.rows import GOING_ON, RECORDED
 from modelgauge_workbench.index.scan import find_run, folder_of
 from modelgauge_workbench.rendering import page, rendered
 from modelgauge_workbench.runs.listing import shown_run
@@ -110,7 +110,7 @@ def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:
     measured = {name: [each.get(name, math.nan) for each in held] for names in held for name in names}
     return Summary(
         "",
-        f"{row['test']} on {row['sut']}",
+        row["test"] if row["sut"] == RECORDED else f"{row['test']} on {row['sut']}",
         measured=[*measured],
         columns=item_columns(measured, has_answers=True, has_expected=any(expected for _, expected in rows)),
         of_some=[name for name, values in measured.items() if any(map(math.isnan, values))],
@@ -131,7 +131,8 @@ def items_data(
         asked: the fields of the address.
     """
     given = {name: value for name, value in asked.items() if value}
-    if row["state"] == GOING_ON:
+    usual = LATEST if row["state"] == GOING_ON else summary.usual_order
+    if usual == LATEST:
         given.setdefault("sort", LATEST)
     wanted = summary.wanted(row, given)
     with workbench.index.reading() as db:
@@ -151,7 +152,7 @@ def items_data(
             for item in found.rows
         ],
         "has_verdicts": summary.has_verdicts,
-        "choices": [choice for choice in _choices(summary, states) if choice.values],
+        "choices": [choice for choice in _choices(summary, states, usual) if choice.values],
         "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
         "address": address,
     }
@@ -175,8 +176,14 @@ class Choice(NamedTuple):
     is_folded: bool = False
 
 
-def _choices(summary: Summary, states: Mapping[str, int]) -> Iterator[Choice]:
-    """Yield the choices of filters, and the ways to sort; with verdicts the other filters are folded."""
+def _choices(summary: Summary, states: Mapping[str, int], usual: str) -> Iterator[Choice]:
+    """Yield the choices of filters, and the ways to sort; with verdicts the other filters are folded.
+
+    Args:
+        summary: of the run.
+        states: how many items are in each state.
+        usual: the way to sort if nobody chooses one.
+    """
     said = [(state, f"{state} {count:,}") for state, count in sorted(states.items()) if state != "ok"]
     kinds = [(str(number), kind) for number, kind in enumerate(summary.kinds, start=1)]
     verdicts, below = summary.has_verdicts, [("yes", "passed"), ("no", "below threshold")]
@@ -194,10 +201,10 @@ def _choices(summary: Summary, states: Mapping[str, int]) -> Iterator[Choice]:
         for name in (*scores_in(summary.measured), *summary.used)
         for sign, how in _SORTS
     ]
-    if summary.has_verdicts:
-        yield Choice("sort", "Sort", [(IN_ORDER, "in order"), *sorts], FAILED_FIRST)
-    else:
-        yield Choice("sort", "Sort", sorts, "in order")
+    orders = {LATEST: "latest first", FAILED_FIRST: FAILED_FIRST, IN_ORDER: "in order"}
+    possible = [*([FAILED_FIRST] if verdicts else []), IN_ORDER]
+    others = [(order, orders[order]) for order in possible if order != usual]
+    yield Choice("sort", "Sort", [*others, *sorts], orders[usual])
 
 
 def _shown_item(item: sqlite3.Row, columns: Sequence[ItemColumn], summary: Summary) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class Summary:
         """Whether items passed or failed thresholds."""
         return PASSED in self.measured
 
+    @property
+    def usual_order(self) -> str:
+        """The way in which items are sorted if nobody chooses another."""
+        return FAILED_FIRST if self.has_verdicts else IN_ORDER
+
     def wanted(self, run: sqlite3.Row, asked: Mapping[str, str]) -> Wanted:
         """Return which items an address asks for, in which order: by default failed ones first, if items have verdicts.
 
@@ -72,7 +77,7 @@ class Summary:
             run: of the index.
             asked: the fields of the address.
         """
-        sort = asked.get("sort") or (FAILED_FIRST if self.has_verdicts else IN_ORDER)
+        sort = asked.get("sort") or self.usual_order
         return wanted_items(run, {**asked, "sort": sort}, self.failures, self.used)
 
 
