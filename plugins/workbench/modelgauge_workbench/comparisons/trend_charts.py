@@ -20,6 +20,7 @@ from modelgauge.wording.phrases import counted
 
 _WIDE, _HIGH, _NARROW, _LOW = 540, 240, 260, 140
 """The sizes of the chart of the score, and of those beside it, in pixels."""
+_DRAWING = 180  # pixels of an interval in the table
 _APART = 6  # pixels between a mark and the interval behind it, at least
 _UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
@@ -195,7 +196,9 @@ def _table(sut: str, points: Sequence[Point], axes: Axes, marks: Mapping[str, in
             axes.result, [figure(each.value, uncertainty(each) or None) for each in estimates], kind="number"
         ),
         TableColumn("95 % interval", [interval_text(each) for each in estimates]),
-        TableColumn("", [Interval(each.value, each.interval) for each in estimates], axis=axes.value),
+        TableColumn(
+            "", [Interval(each.value, each.interval) for each in estimates], axis=axes.value.sized(_DRAWING)
+        ),
         TableColumn("n", [f"{each.n:,}" for each in estimates], kind="number"),
         TableColumn("failed", [f"{point.failed:,}" if point.failed else "" for point in rows], kind="number"),
         TableColumn("cost", [dollars(point.cost) if point.cost else "" for point in rows], kind="number"),
@@ -204,7 +207,12 @@ def _table(sut: str, points: Sequence[Point], axes: Axes, marks: Mapping[str, in
             ["" if point.seconds is None else duration(point.seconds) for point in rows],
             kind="number",
         ),
-        TableColumn("Changed since the run before", [_changed(point, marks) for point in rows], kind="name"),
+        TableColumn(
+            "Changed",
+            [_changed(point, marks) for point in rows],
+            kind="name",
+            about="Since the run before; ◆ is a mark in the chart",
+        ),
     ]
     shown = [column for column in columns if not column.is_empty]
     return TableBlock(shown, label=f"Runs of {sut}", kind="results rows cards")
