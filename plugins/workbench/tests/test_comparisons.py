@@ -99,6 +99,7 @@ def test_pinned_baseline_is_what_pages_compare_with(visit, serve, tmp_path, chec
     page.keyboard.press("b")
     page.get_by_text("baseline of the data set 'questions'").wait_for()
     check_looks(page)
+    assert "Baseline of the data set" in workbench.ask("/runs?dataset=questions")[2]
     page.goto(f"{workbench.address}/datasets/questions")  # nobody saved it: its runs are known all the same
     page.get_by_role("link", name="Compare the latest run with it").click()
     page.wait_for_url(f"**/compare?runs={first}&runs={third}&baseline={first}")

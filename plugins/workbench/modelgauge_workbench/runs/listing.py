@@ -86,7 +86,8 @@ def list_runs(request: Request) -> Response:
         sorts=SORTS,
         known=known,
         baseline=next(
-            (shown for kind in ("tag", "test") if (shown := _baseline(workbench, asked, kind))), None
+            (shown for kind in ("tag", "dataset", "test") if (shown := _baseline(workbench, asked, kind))),
+            None,
         ),
         data_dirs=workbench.data_dirs,
         has_demo=workbench.shelf.has_demo(),
@@ -99,7 +100,7 @@ def list_runs(request: Request) -> Response:
 
 
 def _baseline(workbench: Workbench, asked: Mapping[str, str], kind: str) -> dict[str, Any] | None:
-    """Return the baseline of the tag or the test that the list is filtered by."""
+    """Return the baseline of the tag, data set or test that the list is filtered by."""
     return shown_baseline(workbench, kind, asked[kind]) if kind in asked else None
 
 
