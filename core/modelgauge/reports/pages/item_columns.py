@@ -142,8 +142,11 @@ def reasons(
         thresholds: of the test.
         failures: the title of the failure of each item, empty where nothing failed.
     """
-    found = Labels(most=len(failures))
+    found, passed = Labels(most=len(failures)), measured.get(PASSED)
     for place, failure in enumerate(failures):
+        if passed is not None and passed[place] >= 1:  # as most items, of which no more need be looked at
+            found.add(place, PASSED)
+            continue
         own = {name: values[place] for name, values in measured.items() if not math.isnan(values[place])}
         found.add(place, reason_of(own, thresholds, failure))
     return found
