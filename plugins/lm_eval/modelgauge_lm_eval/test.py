@@ -127,7 +127,7 @@ class LMEvalTest(PromptResponseTest):
             return self._loaded
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterator[TestItem]:
-        """One item for each document, named by its task and its place there."""
+        """Make an item of each document, named by its task and its place there."""
         del dependencies
         asking = _tasks().Asking(*self._asking)
         for name, task in self._load().tasks.items():
@@ -140,7 +140,11 @@ class LMEvalTest(PromptResponseTest):
                 yield TestItem(document.prompts, context=context, id=f"{name}/{document.number}")
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """The scores whose result is their mean, and the log-likelihood of a text."""
+        """Return the scores whose result is their mean, and the log-likelihood of a text.
+
+        Raises:
+            DefinitionError: the task's code runs on the main thread only, and this is another.
+        """
         if self._configs.needs_main_thread and current_thread() is not main_thread():
             raise DefinitionError(
                 f"'{self.uid}' stops slow comparisons by a signal, so it is scored on the main thread only.",
@@ -159,7 +163,7 @@ class LMEvalTest(PromptResponseTest):
         return measured
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any]:
-        """The results of the task; of a group, those of the group and of each of its groups and tasks."""
+        """Return the results of the task; of a group, its own and those of each of its groups and tasks."""
         return results_of(self._load(), items)
 
 

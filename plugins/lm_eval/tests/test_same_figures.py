@@ -168,3 +168,52 @@ def test_group_has_the_weights_of_lm_eval(by_size, write_task, both, folder):
     assert record.result["acc"].n == 47
     assert record.result["short"]["acc"].n == 7
     assert record.test_initialization["cache_version"].startswith("2.0, configuration ")
+
+
+CLASS = """
+from functools import partial
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.task import ConfigurableTask
+
+
+def agreement(key, items):
+    return sum(item[key] for item in items) / len(items)
+
+
+class Both(ConfigurableTask):
+    VERSION = 3
+
+    def __init__(self, config=None):
+        super().__init__(config={key: value for key, value in config.items() if key != "class"})
+
+    def construct_requests(self, doc, ctx, **kwargs):
+        for name in ("apply_chat_template", "chat_template"):
+            kwargs.pop(name, None)
+        asked = Instance("generate_until", doc, (ctx, {"until": ["\\n"]}), 0, **kwargs)
+        return [asked, Instance("loglikelihood", doc, (ctx, " nothing"), 1, **kwargs)]
+
+    def process_results(self, doc, results):
+        text, (logprob, is_greedy) = results
+        return {"length": len(text), "both": {"logprob": logprob}}
+
+    def aggregation(self):
+        return {"length": lambda items: max(items), "both": partial(agreement, "logprob")}
+
+    def higher_is_better(self):
+        return {"length": True, "both": True}
+"""
+
+
+def test_task_that_is_a_class_and_asks_in_two_ways(write_task, both, folder):
+    (folder / "both.py").write_text(CLASS)
+    uid = write_task(
+        "mixed", QUESTIONS, **{**CHOICE, "output_type": "generate_until", "class": "!function both.Both"}
+    )
+    record, ours, theirs = both(uid)
+    assert ours == theirs
+    assert set(ours) == {"length", "both"}
+    assert [type(prompt.prompt).__name__ for prompt in record.test_item_records[0].test_item.prompts] == [
+        "TextPrompt",
+        "ContinuationPrompt",
+    ]
