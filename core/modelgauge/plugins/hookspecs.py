@@ -59,7 +59,7 @@ def modelgauge_register_suts(register: Register) -> None:
     Args:
         register: `register(uid, target, *args, **kwargs)` as for tests. After `register.provider(prefix, target,
             **kwargs)`, the name `prefix/any-model` is made as `target(uid, model="any-model", **kwargs)`; tests have
-            providers too. A further `names="module:function"` returns the names that complete behind `prefix/`. A secret
+            providers too. `names="module:function"` returns the names that complete behind `prefix/`. A secret
             is given as `InjectSecret`, and the constructor receives an instance. `?key=value` after a name overrides
             arguments other than secrets.
 
