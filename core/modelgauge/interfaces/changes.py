@@ -83,11 +83,15 @@ class History:
         }
 
     def _standing_for(self, name: str, value: Value) -> Value:
-        left, stands_for = self.left.get(name, (value, value))
-        counted = stands_for if value == left else value
+        counted = value
+        if name in self.left:
+            left, stands_for = self.left[name]
+            counted = stands_for if value == left else value
         counted = state_left(value) if counted is value else counted
         made = self.made.get(name, ABSENT)
-        return made if counted == made else counted  # whose objects may be gone when they are compared again
+        if counted is not made and counted == made:
+            counted = made  # whose objects may be gone when they are compared again
+        return counted
 
     def counted(self, read: Callable[[], Mapping[str, Value]]) -> dict[str, Value]:
         """Return the values that count now; during a run, those that counted at its beginning."""
@@ -111,6 +115,8 @@ class History:
         for name in after.keys() | before.keys():
             value = after.get(name, ABSENT)
             began = before.get(name, ABSENT)
+            if value is began:  # nearly always
+                continue
             is_computed = began == ABSENT and value == self.made.get(name)
             if value != began and not is_computed:
                 self.left[name] = value, counted.get(name, ABSENT)
@@ -122,7 +128,7 @@ class History:
         settings, opaque = {}, []
         for name in sorted(counted.keys() | self.made.keys()):
             now, made = counted.get(name, ABSENT), self.made.get(name, ABSENT)
-            if now == made:
+            if now is made or now == made:
                 continue
             if now.objects and now.objects != made.objects:
                 opaque.append(name)
@@ -153,8 +159,10 @@ def _leave(value: Value, counted: Value) -> None:
 
 def state_left(value: Value) -> Value:
     """Return what a value stands for that a run of another object left in its place; itself if none did."""
-    holder, name = value.place or (None, "")
-    _, left = _shared.get(id(holder.find()), (None, {})) if holder is not None else (None, {})
+    if value.place is None or not _shared:
+        return value
+    holder, name = value.place
+    _, left = _shared.get(id(holder.find()), (None, {}))
     after, counted = left.get(name, (value, value))
     return counted if after == value else value
 
