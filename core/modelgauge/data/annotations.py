@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Supports
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from modelgauge.data.base import Count, Frozen, Text, list_names, of_valid, typed
+from modelgauge.data.base import Count, Frozen, Text, added_later, list_names, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem, get_context
 from modelgauge.data.json_values import check_exact, finite_number
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
@@ -301,7 +301,7 @@ class MeasuredTestItem(_OfItem):
     positional_fields: ClassVar[tuple[str, ...]] = ("test_item", "measurements")
 
     measurements: Measurements
-    interactions: tuple[Interaction, ...] = Field(default=(), repr=False)
+    interactions: tuple[Interaction, ...] = added_later(())
 
     if TYPE_CHECKING:
 

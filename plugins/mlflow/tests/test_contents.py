@@ -71,6 +71,7 @@ def test_metrics_are_results_with_their_uncertainty_and_what_the_run_took():
         "run.seconds": record.seconds,
         "run.attempts": 4,
         "run.tokens": 0,
+        "run.forward_passes": 0,
         "run.cost_usd": 0,
     }
 
