@@ -179,10 +179,10 @@ class CacheBackend(ABC):
 
     @abstractmethod
     def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """Lease keys to this process: each to one process only, if several ask at once.
+        """Lease keys to this process. Only one process at a time can hold the lease of a key.
 
-        It is called for keys that this process does not hold; with `lease_seconds` also for those that it holds, whose
-        leases last as long again.
+        It is called for keys that this process does not hold. With `lease_seconds` it is also called for keys that it
+        holds, to renew their leases.
 
         Returns:
             The keys that other processes hold, each with a name of the process.

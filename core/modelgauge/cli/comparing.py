@@ -82,7 +82,7 @@ _OF_GATES = ("fail_if_worse", "require_not_worse", "fail_if", "max_failed")
 
 
 def pop_gates(given: dict[str, Any]) -> Gates:
-    """Take what `gate_options` added out of a command's arguments."""
+    """Move the options that `gate_options` added from a command's arguments to a `Gates`."""
     from modelgauge.comparison.gates import Gates
 
     return Gates(**_taken(given, _OF_GATES))

@@ -85,11 +85,11 @@ def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
 def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
     """Compare each measurement of each test that the baseline and a candidate have in common.
 
-    A system all of whose items failed is compared too: by what it would have if they were worst, or best.
+    If all items of a system failed, it is still compared, by the bounds of its value: all items worst, or all best.
 
     Raises:
         UnknownNameError: an option names a measurement that no test has.
-        InvalidOptionError: the margin is no part of a measurement's range.
+        InvalidOptionError: the margin does not fit a measurement's range.
         InvalidDataError: a value is outside its range.
         RecordError: the sides have no measurement in common.
     """
@@ -162,7 +162,7 @@ def _measurements(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
 
 
 def _with_failed_sides(items: ItemPairs) -> ItemPairs:
-    """Paired items in which a side of which nothing was measured, since all its items failed, lacks all values."""
+    """Return the pairs, with NaN for all values of a side that has none because all its items failed."""
     before, after = items.before, items.after
     if before.values and after.values:
         return items

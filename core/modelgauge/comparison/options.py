@@ -137,8 +137,8 @@ class CompareOptions:
         both = [name for name in self.lower_is_better if name in self.higher_is_better]
         if both:
             raise InvalidOptionError(
-                f"'{both[0]}' is given as better the lower it is, and the higher it is.",
-                fix="Give it once.",
+                f"'{both[0]}' is in both lower_is_better and higher_is_better.",
+                fix="Remove it from one of them.",
             )
 
 

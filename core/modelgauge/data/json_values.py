@@ -147,8 +147,8 @@ def check_exact(value: Any, what: str) -> Any:
     if isinstance(value, BaseModel):
         if "comes_back" not in type(value).__dict__ and not _comes_back(value):
             raise InvalidDataError(
-                f"{what}: {type(value).__name__} is not the same after JSON.",
-                fix="Give each field a type that JSON keeps, so that it can be read back from a record.",
+                f"{what}: {type(value).__name__} changes when it is written as JSON and read back.",
+                fix="Give each field a type that JSON preserves.",
             )
         return value
     if is_exact(value):

@@ -1,6 +1,6 @@
-"""Goldens and test cases of a table: which of them it holds, in which columns.
+"""Detection of what a table contains, goldens or test cases, and of their columns.
 
-How a member is made of a row is in `rows.py`.
+`rows.py` makes a golden or test case from a row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

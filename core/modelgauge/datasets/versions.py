@@ -320,13 +320,13 @@ def _move(folder: Path, target: Path) -> None:
 def _conflict(alias: str, parent: int | None, latest: Version | None) -> DatasetConflictError:
     if latest is None:
         return DatasetConflictError(
-            f"{alias!r} has no version {parent}, from which this one is said to be made: it has none.",
+            f"{alias!r} has no version {parent}, which was given as the parent: it has no versions.",
             fix="If it was renamed, push it under its new name; else push it without a parent.",
         )
     made_from = "is new" if parent is None else f"was made from version {parent}"
     return DatasetConflictError(
-        f"{alias!r} has {latest} now, and what you save {made_from}: nothing was saved.",
-        fix=f"Pull version {latest.number}, do your changes there, and push again. To keep yours in its place: "
+        f"{alias!r} has {latest} now, but your data set {made_from}. Nothing was saved.",
+        fix=f"Pull version {latest.number}, make your changes there, and push again. To keep yours in its place: "
         f"parent={latest.number}; on the command line --parent {latest.number}.",
     )
 

@@ -65,7 +65,7 @@ def member_parts(name: str) -> tuple[str, ...]:
 
 
 def unsafe_part(part: str) -> str | None:
-    """Why one path component is unsafe, as a predicate; None when it is safe."""
+    """Return why a path component is unsafe, as a predicate for a message; None if it is safe."""
     return next((reason for is_unsafe, reason in _UNSAFE if is_unsafe(part)), None)
 
 

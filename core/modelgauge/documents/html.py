@@ -71,7 +71,7 @@ class _Html:
         return visible(self._redact(text))
 
     def shown(self, text: str) -> Markup:
-        """Return a text as it is part of the page."""
+        """Return a text for the page: redacted and escaped."""
         return escape(self.plain(text))
 
     def _block(self, block: Block) -> Markup:  # noqa: PLR0911  a line for each kind of block

@@ -151,8 +151,8 @@ class EarlierSessions:
                 if not self._matches_record(item.item, record):
                     raise RecordError(
                         f"Item '{item.item.id}' is not what it was when {self.recorded.path} was written.",
-                        fix="Use the test and the data of that run, or start a new run: the cache pays for "
-                        "what is equal.",
+                        fix="Use the test and the data of that run, or start a new run: identical calls "
+                        "come from the cache.",
                     )
                 if place is None:
                     self.retried[item.index] = at, record.index
@@ -215,7 +215,7 @@ def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
     except (KeyError, TypeError, ValueError):
         raise RecordError(
             f"{folder.path / MANIFEST} is damaged: it does not say when the run began.",
-            fix="Start a new run: the cache pays for what is equal.",
+            fix="Start a new run: identical calls come from the cache.",
         ) from None
 
 
@@ -281,8 +281,8 @@ class RecordedAnswers(Answerer):
             elif self._complete:
                 raise RecordError(
                     f"Item '{item.item.id}' has no recorded answer in {self._recorded.path}.",
-                    fix="Rescore with the data of that run, or start a new run: the cache pays for "
-                    "what is equal.",
+                    fix="Rescore with the data of that run, or start a new run: identical calls "
+                    "come from the cache.",
                 )
         self._number = made
 

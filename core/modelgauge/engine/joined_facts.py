@@ -7,7 +7,7 @@ from typing import Any
 
 
 def agreed(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values on which all mappings that have a name agree."""
+    """Return the names, with their values, that have the same value in every mapping that contains them."""
     found: dict[str, list[Any]] = {}
     for mapping in several:
         for name, value in mapping.items():
@@ -16,7 +16,7 @@ def agreed(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return all that lists and mappings of one name hold, and None for other values that differ."""
+    """Merge mappings: join the lists and dicts of a name; return None for other values that differ."""
     made: dict[str, Any] = {}
     for name, value in [pair for mapping in several for pair in mapping.items()]:
         held = made.setdefault(name, value)

@@ -152,7 +152,7 @@ class _JoinedRun:
         return _unfinished(f"{missing:,} of {counted(self.known, 'item')} {have} no record.")
 
     def _notes(self) -> Iterator[str]:
-        """Yield the notes of the parts; a note that not all have with the part that has it."""
+        """Yield the notes of the parts. A note that some parts lack begins with the id of its run."""
         yield merged_note(self.run_ids)
         if self.lines.mended:
             items = counted(

@@ -27,7 +27,7 @@ from modelgauge.wording.phrases import beginning, counted
 _LONGEST = 60  # characters of a value in a message
 _SAME_DATA = "Leave one of the runs out, or make it again with the test and the data of the other."
 _SAME_FACTS = (
-    "Leave one of the runs out, or make it again as the other was made: the cache pays for what is equal."
+    "Leave one of the runs out, or make it again as the other was made: identical calls come from the cache."
 )
 _SAME_ANSWERS = "Leave one of the runs out. Machines that share a cache get the same answers."
 

@@ -62,7 +62,7 @@ class RecordedItems:
             record = self.record(left.popitem()[1])
             raise RecordError(
                 f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
-                fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
+                fix="Use the test and the data of that run, or start a new run: identical calls come from the cache.",
             )
 
     def failed_place(self, item: TestItem) -> int | None:

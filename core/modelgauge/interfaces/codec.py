@@ -216,13 +216,12 @@ def _awaited_type(kind: Any) -> Any:
 def _generic_argument(cls: type) -> Any:
     """Return the response type among the arguments that a class gives to `PromptResponseSUT[Request, Response]`.
 
-    A class between may be generic itself; then it is followed to what its own subclass gives:
+    A class in between may be generic itself. Its type variable is then replaced by the argument of its subclass:
 
         class Served(PromptResponseSUT[Request, T]): ...
         class Chat(Served[Answer]): ...
 
-    For `Served` this is T. So for `Chat` it is what `Served[Answer]` gives for T, the first of the parameters of
-    `Served`: Answer.
+    For `Served` this returns T. `Chat` passes Answer for T, so for `Chat` it returns Answer.
     """
     for generic in cls.__dict__.get("__orig_bases__", cls.__bases__):
         origin, arguments = get_origin(generic) or generic, get_args(generic)

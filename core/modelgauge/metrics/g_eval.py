@@ -215,7 +215,7 @@ class GEval(JudgeMetric):
                 await asyncio.wrap_future(written)
 
     async def _write_steps(self, judge: tuple[str, str], written: Future[None]) -> tuple[str, ...]:
-        """Ask the judge for the steps; those who wait for them get its failure too."""
+        """Ask the judge for the steps. If that fails, all cases that wait for the steps fail with the same error."""
         values = {"criteria": str(self.criteria), "parameters": ", ".join(self.required_params)}
         try:
             self._steps[judge] = tuple((await self.asked(_STEPS, {}, STEPS, values)).steps)

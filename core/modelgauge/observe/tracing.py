@@ -68,7 +68,7 @@ def observe(
             # As metadata, misspelt metrics would silently judge nothing.
             raise DefinitionError(
                 f"@observe got '{key}'.",
-                fix=f"Write '{meant}', or give what you want to keep another name.",
+                fix=f"Write '{meant}'. If it is meant as metadata, choose a different name.",
             )
 
     def decorated(target: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ from modelgauge.errors import (
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.wording.visible import without_password
 
-NEW_RUN = "Start a new run: the cache pays for what is equal."
+NEW_RUN = "Start a new run: identical calls come from the cache."
 """The fix of errors that keep a run from being done again."""
 
 
@@ -343,7 +343,7 @@ class OriginalRun:
     @property
     def _other_file(self) -> str:
         return (
-            "Put it back as it was, or start a new run: the cache pays for what is equal. To measure the recorded "
+            "Put it back as it was, or start a new run: identical calls come from the cache. To measure the recorded "
             f"answers with other goldens: modelgauge rescore {self.folder.run_id} --dataset FILE"
         )
 

@@ -78,12 +78,12 @@ def prediction_powered_mean(
 
     so that a useless judge does no harm. Variances have the divisor n - 1.
 
-    The interval is not theirs, which uses the normal distribution. A sample with few labels has few of a good judge's
-    errors, or none, and shows little of the others. So the errors (labels less λ times the scores) count together with
-    imaginary observations at both ends of the range that they can have, as in `bounded_interval`, and the judge's
-    scores of the unlabelled items likewise. The interval is Student's t of that. It is about questions like these, and
-    is right whatever the judge's errors are, if the labelled items are a random sample of all. The answers of a panel
-    of judges to one item are one score (their mean, say), not several items.
+    The interval is not theirs, which uses the normal distribution. A small labelled sample contains few of a good
+    judge's errors, or none, so it underestimates their spread. So the errors (labels less λ times the scores) count
+    together with imaginary observations at both ends of the range that they can have, as in `bounded_interval`, and so
+    do the judge's scores of the unlabelled items. The interval is Student's t of that. It is about questions like
+    these, and is right whatever the judge's errors are, if the labelled items are a random sample of all. The answers
+    of a panel of judges to one item are one score (their mean, say), not several items.
 
     Args:
         labels: (n,) people's labels, n >= 2.

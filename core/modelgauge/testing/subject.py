@@ -217,7 +217,7 @@ class Subject:
 
     @property
     def object(self) -> Any:
-        """The object; where it cannot be used, the rule of a stage reports it."""
+        """The object. If it cannot be made, the rule is skipped: the rule of the failed stage reports why."""
         self.pass_stage("")
         return self.attempt.value
 

@@ -79,7 +79,7 @@ def failure(record):
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("context", [CONTEXT, SPACED, "Go:\n\n"])
-def test_scores_equal_the_models(style, context, score):
+def test_log_likelihoods_equal_those_of_the_model(style, context, score):
     record, asked = score(answers_of(style), ContinuationPrompt(context, CHOICES))
     assert len(asked) == 1
     assert record.spent.tokens == sum(

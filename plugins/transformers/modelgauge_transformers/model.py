@@ -219,7 +219,7 @@ class LocalModel:
 
 
 def _finite(logprob: float) -> float:
-    """Return a log-probability that a record can hold; one of 0 has -9999, as at OpenAI."""
+    """Return a finite log-probability: -9999 for a probability of 0, as OpenAI does."""
     if logprob != logprob:  # noqa: PLR0124  not a number
         raise CallError("The model computes no numbers (NaN).", fix="Choose another dtype: ?dtype=float32")
     return max(logprob, -9999.0)

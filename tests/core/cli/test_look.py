@@ -357,7 +357,7 @@ def test_show_prints_items_and_failures(run, ran):
         ('"Paris"', "  context\n    Paris\n"),
     ],
 )
-def test_show_says_what_the_test_knows_of_the_right_answer(run, here, context, shown):
+def test_show_includes_the_expected_answer(run, here, context, shown):
     plugin = (here / "plugin.py").read_text(encoding="utf-8")
     changed = plugin.replace('context={"even": number % 2 == 0}', f"context={context}")
     (here / "plugin.py").write_text(changed, encoding="utf-8")

@@ -33,7 +33,7 @@ def test_a_text_stands_for_a_list_of_one():
         ({"seed": -1}, "seed is -1. Give a whole number of 0 or more."),
         (
             {"lower_is_better": "a", "higher_is_better": ["b", "a"]},
-            "'a' is given as better the lower it is, and",
+            "'a' is in both lower_is_better and higher_is_better",
         ),
     ],
 )

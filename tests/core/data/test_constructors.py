@@ -86,7 +86,7 @@ def test_a_mistake_inside_names_the_place_and_the_fields_there():
     assert error.fix == "The fields are: role, text."
 
 
-def test_a_lone_surrogate_is_called_so():
+def test_error_for_a_lone_surrogate_names_it():
     error = refused(lambda: PromptWithContext("a\ud800"))
     assert "text: the text holds a lone surrogate" in error.problem
 

@@ -53,7 +53,7 @@ def test_a_damaged_run_hides_no_other(folders, caplog):
     assert found(folders, "damaged") == ["damaged"]
 
 
-def test_a_run_has_its_id_from_wherever_its_folder_is_named(folders, monkeypatch):
+def test_relative_and_absolute_paths_find_the_same_run(folders, monkeypatch):
     monkeypatch.chdir(folders / "runs" / "a")
     for name in (".", "../a", str(folders / "runs" / "a"), "run.json"):
         assert found(folders, name) == ["a"]

@@ -22,7 +22,7 @@ def _exact(differences):
     return sum(abs(np.dot(pattern, differences)) >= seen for pattern in patterns) / len(patterns)
 
 
-def test_few_differences_have_all_their_sign_patterns_counted():
+def test_p_value_of_few_differences_counts_all_sign_patterns():
     differences = [a - b for a, b in zip(BASELINE, CANDIDATE, strict=True)]
     assert sign_flip_test(BASELINE, CANDIDATE) == _exact(differences)
 
@@ -75,7 +75,7 @@ def test_the_seed_decides_and_the_order_does_not(shuffler):
 
 def test_no_difference_and_no_permutation():
     assert sign_flip_test(BASELINE, BASELINE) == 1.0
-    with pytest.raises(InvalidDataError, match="permutations=0"):
+    with pytest.raises(InvalidDataError, match="permutations is 0"):
         sign_flip_test(BASELINE, CANDIDATE, permutations=0)
 
 

@@ -81,7 +81,7 @@ def sample_answers(
 def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str | None]]:
     """Draw judged answers of these runs; see `sample_answers`."""
     if not is_number(n, int) or n < 1:
-        raise InvalidOptionError(f"{n!r} answers cannot be drawn.", fix="Draw 1 or more.")
+        raise InvalidOptionError(f"The number of answers is {n!r}.", fix="Draw 1 or more.")
     drawn = []
     for run in runs:
         sut = run.record.sut_uid

@@ -132,10 +132,10 @@ def _construction(initialization: Facts, ignored: Iterable[str] = ()) -> dict[st
 
 
 def check_comparable(found: Sequence[RunDifference], allowed: Sequence[str]) -> None:
-    """Refuse runs that differ in what makes numbers comparable, unless that is allowed.
+    """Raise an error if runs differ in a way that makes their numbers incomparable, unless that difference is allowed.
 
     Raises:
-        RecordError: they do; the message lists in what.
+        RecordError: they differ; the message lists the differences.
     """
     refused = [
         difference for difference in found if difference.kind in ALLOWED and difference.kind not in allowed

@@ -210,8 +210,9 @@ def _unscored(prompt: ContinuationPrompt, response: SUTResponse) -> str | None:
 
 
 def _is_whole(response: SUTResponse) -> bool:
-    """Return whether a response is valid for its class: `model_construct` and `model_copy` of pydantic check
-    nothing.
+    """Return whether a response is valid for its class.
+
+    pydantic's `model_construct` and `model_copy` do not validate.
     """
     usage: object = response.usage
     for completion in response.completions:  # a loop: this runs for every answer

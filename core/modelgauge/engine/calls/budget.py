@@ -26,8 +26,8 @@ _LEAST_WAIT = 0.001  # seconds between two looks at what has leaked
 class Budget:
     """Caps of a run, and the spending so far.
 
-    What a call takes of tokens and dollars is known only after it. So a call under way counts as one that takes what
-    calls took so far, and while those under way may reach a cap the others wait.
+    The tokens and dollars of a call are known only when it ends. Until then it counts as an average call of this
+    session, and other calls wait while those in flight could reach a cap.
 
     Args:
         max_calls: attempts that are sent, of SUTs and annotators, further attempts included.
@@ -65,7 +65,7 @@ class Budget:
         self.spent = self._before = spent
 
     async def room(self) -> None:
-        """Wait while a cap may be reached by what is under way; then another call is, until `ended`."""
+        """Wait while the calls in flight could reach a cap. Then call `begun`, and `ended` after the call."""
         while self._under_way and self._may_be_reached() and not (self.is_reached or self._given_up):
             await self._waiting.wait()
 
@@ -93,7 +93,7 @@ class Budget:
         )
 
     def check(self) -> None:
-        """Raise where a cap is reached, so that no further attempt is sent.
+        """Raise an error if a cap is reached.
 
         Raises:
             RunStoppedError: a cap is reached.
@@ -121,7 +121,7 @@ class Budget:
             self.spent += _ATTEMPT
 
     def take_back_call(self) -> None:
-        """Count an attempt no more: it has found no server."""
+        """Refund an attempt that never reached a server."""
         current_tally.get(_NOBODY).attempts -= 1
         if self.is_capped:
             self.spent -= _ATTEMPT
@@ -170,7 +170,7 @@ class Rate:
         self.limited = bool(requests or tokens)
 
     async def before(self) -> None:
-        """Wait until a call may be sent, or none will be any more; then it is under way, until `ended`."""
+        """Wait for the rate limit, but not if the run is stopping. Then the call is in flight until `ended`."""
         if self._tokens is not None:
             await self._tokens.turn()
         try:

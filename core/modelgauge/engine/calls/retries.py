@@ -61,7 +61,7 @@ _FATAL_STATUSES = frozenset({401, 402})
 """A wrong key, an unpaid account. 403 and 404 may be about one request only."""
 
 _LONG = 10.0  # seconds
-# Another call meets them again.
+# A retry would raise them again.
 _OURS = (BlockedError, DefinitionError, InvalidResponseError, RunStoppedError, SingleCompletionError)
 
 
@@ -207,7 +207,7 @@ class Backoff:
 
 
 class Attempts:
-    """The attempts of one call: how many were in vain, and how long there may be further attempts.
+    """The attempts of one call: how many failed, and whether and when another follows.
 
     Args:
         options: of the run.

@@ -16,7 +16,7 @@ _ENDING = 2.0  # seconds that a process whose output has ended gets to end itsel
 
 
 class Processes:
-    """Executor of processes, which end with this process because their input ends then.
+    """Executor of worker processes. They exit with this process, since that closes their stdin.
 
     Args:
         workers: how many; None for as many as processors.

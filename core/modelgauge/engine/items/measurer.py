@@ -235,7 +235,7 @@ def _count_right(name: str, values: Sequence[float]) -> int:
     if other is not None:
         raise NewRunNeededError(
             f"{name} is for measurements that are 0 or 1, and the test gives {other:g}.",
-            fix="Run it again with --reduce mean, majority, min or max: the cache pays for what was answered.",
+            fix="Run it again with --reduce mean, majority, min or max: the answers come from the cache.",
         )
     return int(sum(values))
 

@@ -212,7 +212,7 @@ class RunFolder:
     def _damaged(self, field: str, why: str) -> RecordError:
         return RecordError(
             f"{self.path / MANIFEST} is damaged: {field}: {why}.",
-            fix="Put the file back as it was, or start a new run: the cache pays for what is equal.",
+            fix="Put the file back as it was, or start a new run: identical calls come from the cache.",
         )
 
     def is_complete(self) -> bool:

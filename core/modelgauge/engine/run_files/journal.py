@@ -149,8 +149,8 @@ def _writable(record: ItemRecord, test_uid: str, error: Exception) -> ItemRecord
         return record.replaced(test_item=item, interactions=tuple(kept))
     unwritable = InvalidDataError(
         f"The record of item '{item.id}' cannot be written: {describe_error(error)}",
-        fix="Keep what measure_quality works out in variables of its own: what it puts into an item, a context or an "
-        "annotation is recorded, and must be JSON.",
+        fix="Keep intermediate values of measure_quality in local variables: what it puts into an item, a context or "
+        "an annotation is recorded, and must be JSON.",
     )
     return exception_record(record.index, item, kept, StageError("measure", test_uid, unwritable))
 

@@ -111,7 +111,7 @@ class ItemTable:
             yield part.text()
 
     def taken(self, run: RecordedRun | TestRecord) -> Iterator[list[bytes]]:
-        """Take in the items of a run, and return what the page has of them: `PART` at a time, or fewer long ones.
+        """Take in the items of a run, and yield their JSON for the page in groups of `PART` or fewer.
 
         Args:
             run: see `parts`.

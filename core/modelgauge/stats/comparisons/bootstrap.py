@@ -124,7 +124,7 @@ def bootstrap_difference(
 
 
 def check_resampling(resamples: int, confidence: float) -> None:
-    """Refuse what gives no interval.
+    """Check the number of resamples and the confidence.
 
     Raises:
         InvalidDataError: there are fewer than 100 resamples, or the confidence is not between 0 and 1.
@@ -132,7 +132,7 @@ def check_resampling(resamples: int, confidence: float) -> None:
     if resamples < 100 or not 0 < confidence < 1:
         raise InvalidDataError(
             f"resamples={resamples} with confidence={confidence} give no interval.",
-            fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
+            fix="Give 100 resamples or more, and a confidence between 0 and 1, such as 0.95.",
         )
 
 

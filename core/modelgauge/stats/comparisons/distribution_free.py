@@ -55,7 +55,7 @@ def sign_flip_test(
         InvalidDataError: `permutations` is below 1; else see `paired_difference`.
     """
     if permutations < 1:
-        raise InvalidDataError(f"permutations={permutations} tests nothing.", fix="Give a number above 0.")
+        raise InvalidDataError(f"permutations is {permutations}.", fix="Give a number above 0.")
     differences = _units(baseline, candidate, clusters)
     sizes, counts = np.unique(np.abs(differences), return_counts=True)
     # Patterns that tie with the observed one must count in spite of rounding.

@@ -105,7 +105,7 @@ def _both(
     latest, theirs = store.rows(alias)
     base: Sequence[Any] = [] if parent is None else store.rows(alias, parent)[1]
     if len(origins) != len(rows) or not all(origin is None or 0 <= origin < len(base) for origin in origins):
-        raise UsageError("The rows do not say where they come from.", fix="Reload the page.")
+        raise UsageError("The request has no valid list of origins.", fix="Reload the page.")
     found = merged([*map(dict, base)], [*map(dict, theirs)], [*map(dict, rows)], origins)
     return {
         "latest": latest.model_dump(mode="json"),

@@ -116,8 +116,8 @@ def test_of_an_item_with_repeats_the_first_measured_answer_is_drawn():
     ("runs", "n", "words"),
     [
         ([A, A], 5, "both of a, and a sheet"),
-        ([A], 0, "0 answers cannot be drawn"),
-        ([A], "x", "'x' answers cannot be drawn"),
+        ([A], 0, "The number of answers is 0"),
+        ([A], "x", "The number of answers is 'x'"),
         (5, 1, "A run is 5"),
         ([], 5, "No run is named"),
         ([measured_run("a", {"x": None})], 5, "No answer of these runs was judged"),
