@@ -350,7 +350,7 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
     records = load_records(path, data_dir)
     if len(records) != 1:
         raise RecordError(
-            f"{path} holds {len(records)} records.",
+            f"{path} contains {len(records)} records.",
             fix="Read them with modelgauge.load_records, or name one run.",
         )
     return records[0]
@@ -374,11 +374,11 @@ def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
     """
     if any(work.answer_source.given is not None for work in works):
         raise UsageError(
-            "Answers that were given are judged in this process.", fix="Leave out executor and workers."
+            "Given answers can only be judged in this process.", fix="Leave out executor and workers."
         )
     if objects:
         raise UsageError(
-            f"Workers make objects by their names, and {objects[0]!r} was given as an object.",
+            f"Workers create objects by name, but {objects[0]!r} was passed as an object.",
             fix="Register it in a file, and give its name with --plugin FILE (in Python settings="
             'modelgauge.config.settings.load_settings(plugins=["FILE"])). Or leave out executor and workers.',
         )

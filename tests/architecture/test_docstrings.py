@@ -75,17 +75,7 @@ CLAUSES = {"How", "Likewise", "That", "Those", "What", "When", "Where", "Whether
 ARTICLES = {"A", "All", "An", "Each", "Every", "It", "No", "One", "The", "This"}
 """Openings of noun phrases. A function is a verb in the imperative, such as "Return"."""
 
-NOT_REWORDED = (
-    "plugins/lm_eval/",
-    "plugins/mlflow/",
-    "plugins/openai/",
-    "plugins/postgresql/",
-    "plugins/ray/",
-    "plugins/redis/",
-    "plugins/standard_tests/",
-    "plugins/transformers/",
-    "plugins/workbench/",
-)
+NOT_REWORDED = ("plugins/workbench/",)
 """Folders with older wording. Reword a folder and remove it here; never add one."""
 
 NAMES_IN_OF = {
@@ -99,7 +89,13 @@ NAMES_IN_OF = {
 }
 """Public names, and those that read like `isinstance`."""
 
-NOT_RENAMED = (*NOT_REWORDED, "core/modelgauge/reports/", "core/modelgauge/interfaces/")
+NOT_RENAMED = (
+    *NOT_REWORDED,
+    "core/modelgauge/reports/",
+    "core/modelgauge/interfaces/",
+    "plugins/lm_eval/",
+    "plugins/openai/",
+)
 
 
 def opening(docstring: str) -> str:

@@ -198,7 +198,9 @@ def _check(run: RunFolder, others: Mapping[str, object]) -> None:
             fix="Rename it, then bundle it.",
         )
     if run.is_going_on():
-        raise BundleError(f"The run {run.run_id} is going on.", fix="Wait for its end, or stop it by Ctrl-C.")
+        raise BundleError(
+            f"The run {run.run_id} is still in progress.", fix="Wait for its end, or stop it by Ctrl-C."
+        )
 
 
 def _pack(file: Path, folder: Path, names: Sequence[str]) -> None:

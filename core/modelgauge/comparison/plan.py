@@ -134,7 +134,7 @@ def plan_comparison(
         InvalidDataError: the runs do not say how much the systems vary.
     """
     if (baseline is None) != (candidate is None):
-        raise InvalidOptionError("A plan is made from two runs or none.", fix="Give --runs A B.")
+        raise InvalidOptionError("A plan needs two runs or none.", fix="Give --runs A B.")
     chosen = PlanOptions(**options)
     runs = None if baseline is None or candidate is None else (baseline, candidate)
     folder = Path(data_dir) if data_dir is not None else None
@@ -154,7 +154,7 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
     effect, power, alpha, family = options.effect, options.power, options.alpha, options.comparisons
     if effect is None and assumed.items is None:
         raise InvalidOptionError(
-            "There is neither an effect to find nor a number of items.",
+            "The plan needs an effect to detect or a number of items.",
             fix="Give --effect 0.05, or --items 500 to learn which effect these find.",
         )
     designs = tuple(_design(assumed, options, way) for way in _ways(assumed))

@@ -114,13 +114,13 @@ def assumptions(
     """
     if sum(given is not None for given in (runs, options.rate, options.stddev)) != 1:
         raise InvalidOptionError(
-            "A plan is made from two runs, or from a rate, or from a standard deviation.",
+            "A plan needs two runs, or a rate, or a standard deviation.",
             fix="Give --runs A B, --rate 0.7 or --stddev 0.3, and one of them only.",
         )
     assumed = _from_options(options) if runs is None else _of_runs(*runs, options, data_dir)
     if (options.repeats or 1) > 1 and assumed.within_variance is None:
         raise InvalidOptionError(
-            f"It is not known how much {options.repeats} answers to one item vary.",
+            f"It is unknown how much {options.repeats} answers to one item vary.",
             fix="Give --repeat-correlation, or --runs that were made with --repeats.",
         )
     rate = options.failure_rate

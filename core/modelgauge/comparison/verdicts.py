@@ -237,7 +237,7 @@ class _Sentences:
         if row.p_value < self.family.alpha:
             return f" By itself p is {_p(row.p_value)}, but {_p(row.p_adjusted)} for {size:,} comparisons."
         if row.interval is not None and (row.interval[0] > 0 or row.interval[1] < 0):
-            return f" The test is more careful than the interval: p is {_p(row.p_value)}."
+            return f" The interval excludes 0, but the test is not significant: p is {_p(row.p_value)}."
         return ""
 
 

@@ -192,7 +192,7 @@ def load_settings(
         file = find_settings_file(here or Path.cwd())
     except FileNotFoundError as error:
         raise SettingsError(
-            "The working directory does not exist any more.", fix="Change to an existing folder: cd"
+            "The working directory no longer exists.", fix="Change to an existing folder: cd"
         ) from error
     values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
     values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE

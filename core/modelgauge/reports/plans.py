@@ -66,7 +66,7 @@ def sum_of_plans(plans: Sequence[Plan]) -> str:
     """Say in a sentence what runs would take together."""
     calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid - plan.unsent for plan in plans)
     tokens = sum(plan.prompt_tokens for plan in plans)
-    sent = f", prompts of about {counted(tokens, 'token')}" if tokens else ""
+    sent = f", about {counted(tokens, 'prompt token')} in all" if tokens else ""
     to_pay = f"To pay: {counted(calls, 'call')}{sent}"
     costs = [plan.cost_usd for plan in plans if plan.sut_calls.paid]
     known = [cost for cost in costs if cost is not None]

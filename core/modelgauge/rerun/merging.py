@@ -74,7 +74,7 @@ def _part(folder: RunFolder) -> RunPart:
     original = OriginalRun(folder)
     state, record = read_state(folder)
     if state == "running":
-        raise RecordError(f"Run {folder.run_id} is going on.", fix="Wait for its end, or stop it.")
+        raise RecordError(f"Run {folder.run_id} is still in progress.", fix="Wait for its end, or stop it.")
     if (rescored := folder.rescores()) is not None:
         raise RecordError(
             f"Run {folder.run_id} measures the answers of run {rescored} again.",

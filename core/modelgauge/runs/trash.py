@@ -42,7 +42,7 @@ def move_to_trash(run: RunFolder, data_dir: Path) -> Path:
     """
     if run.is_going_on():
         raise RecordError(
-            f"The run {run.run_id} is going on.", fix="Stop it by Ctrl-C first, or wait for its end."
+            f"The run {run.run_id} is still in progress.", fix="Stop it by Ctrl-C first, or wait for its end."
         )
     target = free_place(data_dir / TRASH, run.path.name)
     try:

@@ -212,13 +212,13 @@ def _values(
             items, values = those, those.column(name)
     if len(values) < at_least:
         raise InvalidDataError(
-            f"The {what} of '{name}' over {counted(len(values), 'item')} does not exist; it takes at least {at_least}.",
-            fix="Leave it out of the result where len(items) is too small.",
+            f"Cannot compute the {what} of '{name}' over {counted(len(values), 'item')}; it needs at least {at_least}.",
+            fix="Leave it out of the result if len(items) is too small.",
         )
     if np.isnan(values).any():
         raise InvalidDataError(
             f"missing=NaN would make the {what} of '{name}' NaN.",
-            fix='Say missing="skip" or missing=<a number>.',
+            fix='Use missing="skip" or missing=<a number>.',
         )
     _check_range(items, name, values)
     return items, values

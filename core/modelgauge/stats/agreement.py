@@ -15,7 +15,6 @@ import numpy as np
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.comparisons.bootstrap import Bca, check_resampling, units_drawn
 from modelgauge.stats.intervals import CONFIDENCE, Interval
-from modelgauge.wording.phrases import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +61,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
     """
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         raise InvalidDataError(
-            "Ratings are rows of one label for each of two raters or more.",
+            "Each row of ratings must have one label for each of two or more raters.",
             fix="Give None if a rater gave no label.",
         )
     occurring = {label for row in rows for label in row} - {None}
@@ -70,7 +69,7 @@ def ratings_of(rows: Sequence[Sequence[Hashable]], categories: Sequence[Hashable
         labels = tuple(sorted(occurring) if categories is None else dict.fromkeys(categories))  # type: ignore[type-var]  # caught
     except TypeError:
         raise InvalidDataError(
-            f"The labels {occurring} have no order.",
+            f"The labels {occurring} cannot be sorted.",
             fix="Give labels of one type, or the categories in order.",
         ) from None
     unknown = [label for label in occurring if label not in labels]
@@ -321,7 +320,7 @@ def _cohen_kappa(
 def _pairs(ratings: Ratings) -> "NDArray[np.int64]":
     if ratings.codes.shape[1] != 2:
         raise InvalidDataError(
-            f"{counted(ratings.codes.shape[1], 'rater')} cannot be compared as two.",
+            f"There must be two raters, not {ratings.codes.shape[1]}.",
             fix="Give two raters, or use fleiss_kappa, krippendorff_alpha or gwet_ac1.",
         )
     return ratings.codes
@@ -390,7 +389,8 @@ def _distances(
         ) from None
     if not np.isfinite(numbers).all() or (level == "ratio" and (numbers < 0).any()):
         raise InvalidDataError(
-            f"The labels {[*categories]} have no {level} scale.", fix="Use level='interval'."
+            f"The labels {[*categories]} have no place on the scale of level='{level}'.",
+            fix="Use level='interval'.",
         )
     differences = np.subtract.outer(numbers, numbers)
     if level == "ratio":

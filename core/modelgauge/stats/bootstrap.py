@@ -45,7 +45,7 @@ def bootstrap_estimate(
     """
     if not len(values) or resamples < 100:
         raise InvalidDataError(
-            f"{len(values)} values with {resamples} resamples have no bootstrap.",
+            f"Cannot bootstrap {len(values)} values with {resamples} resamples.",
             fix="Give one value or more, and 100 resamples or more.",
         )
     value = float(statistic(values))

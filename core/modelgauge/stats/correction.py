@@ -134,7 +134,7 @@ def _samples(
     if not fits or min(len(people), len(others)) < 2:
         raise InvalidDataError(
             f"Labels of shape {people.shape} do not fit scores of {scores.shape} and {others.shape}.",
-            fix="Give a label and a score for each of two items or more, and the scores of two others or more.",
+            fix="Give a label and a score for each of two or more items, and the scores of two or more others.",
         )
     if not all(np.isfinite(values).all() for values in (people, scores, others)):
         raise InvalidDataError(
@@ -203,17 +203,17 @@ def rogan_gladen(
     counts = (positive, found_positive, found_negative)
     if not all(0 <= count <= total and total >= 1 for count, total in counts):
         raise InvalidDataError(
-            "Each count is from 0 to its total: "
+            "Each count must be between 0 and its total: "
             + ", ".join(f"{count} of {total}" for count, total in counts)
             + ".",
-            fix="Label positive and negative items, one of each at least.",
+            fix="Label at least one positive and one negative item.",
         )
     share, sensitivity, specificity = (count / total for count, total in counts)
     (_, _), (found, positives), (refused, negatives) = counts
     if found * negatives + refused * positives <= positives * negatives:  # exactly
         raise InvalidDataError(
-            f"A judge with sensitivity {sensitivity:.2f} and specificity {specificity:.2f} tells nothing.",
-            fix="Use a judge of which both together are above 1.",
+            f"A judge with sensitivity {sensitivity:.2f} and specificity {specificity:.2f} is no better than chance.",
+            fix="Use a judge whose sensitivity and specificity add up to more than 1.",
         )
     z = normal_quantile(confidence)
     # Imaginary observations, half of them positive: z² judged items, 2 labelled ones of each kind.

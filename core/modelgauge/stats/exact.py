@@ -71,6 +71,6 @@ def pass_hat_k(n: int, right: int, k: int) -> float:
 def _check_draw(name: str, n: int, right: int, k: int) -> None:
     if not (0 <= right <= n and 1 <= k <= n):
         raise InvalidDataError(
-            f"{name} of {right} right answers of {n} does not exist.",
-            fix="Draw 1 or more, at most all of them.",
+            f"Cannot compute {name} from {right} right answers of {n}.",
+            fix="Draw at least 1 answer, and at most all of them.",
         )

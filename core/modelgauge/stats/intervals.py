@@ -89,11 +89,12 @@ def bounded_error(values: "ArrayLike", ends: Sequence[float], clusters: "Labels 
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
         raise InvalidDataError(
-            f"Values of shape {array.shape} have no mean.", fix="Give a row of at least one number."
+            f"Cannot compute the mean of values of shape {array.shape}.",
+            fix="Give one row of at least one number.",
         )
     if clusters is not None and len(clusters) != len(array):
         raise InvalidDataError(
-            f"{counted(len(array), 'value')} cannot have {counted(len(clusters), 'cluster label')}.",
+            f"There are {counted(len(array), 'value')}, but {counted(len(clusters), 'cluster label')}.",
             fix="Give one for each.",
         )
     codes = joined_clusters(clusters)
@@ -221,7 +222,8 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
     """
     if not 0 <= successes <= n:
         raise InvalidDataError(
-            f"{successes} of {n} is not a proportion.", fix="Give successes from 0 to the number of trials."
+            f"{successes} of {n} is not a proportion.",
+            fix="Give between 0 successes and the number of trials.",
         )
     if n == 0:
         return None
@@ -254,7 +256,7 @@ def quantile(ordered: "Ordered", q: float) -> float:
     """
     _check_quantile(q)
     if not len(ordered):
-        raise InvalidDataError("No values have no quantile.", fix="Give at least one value.")
+        raise InvalidDataError("Cannot compute a quantile of an empty list.", fix="Give at least one value.")
     place = (len(ordered) - 1) * q
     below = math.floor(place)
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
@@ -349,13 +351,15 @@ def normal_quantile(confidence: float) -> float:
 
 def _check_quantile(q: float) -> None:
     if not 0.0 <= q <= 1.0:
-        raise InvalidDataError(f"There is no {q}-quantile.", fix="Give quantiles from 0 to 1: 0.95, not 95.")
+        raise InvalidDataError(f"`q` must be between 0 and 1, not {q}.", fix="Give 0.95, not 95.")
 
 
 def _tail(confidence: float) -> float:
     """Return the probability beyond either end of a two-sided interval."""
     if not 0.0 < confidence < 1.0:
-        raise InvalidDataError(f"There is no confidence of {confidence}.", fix="Give 0.95 for 95 %.")
+        raise InvalidDataError(
+            f"`confidence` must be between 0 and 1, not {confidence}.", fix="Give 0.95 for 95 %."
+        )
     return (1 - confidence) / 2
 
 

@@ -95,12 +95,12 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         in_memory = _ItemsInMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
         if shared is not None and len(shared) != len(in_memory):
             raise InvalidDataError(
-                f"{counted(len(in_memory), 'item')} cannot have {counted(len(shared), 'label')} in shared.",
+                f"There are {counted(len(in_memory), 'item')}, but {counted(len(shared), 'label')} in `shared`.",
                 fix="Give one for each.",
             )
         if population is not None and population < len(in_memory) + len(in_memory.failed):
             raise InvalidDataError(
-                f"A population of {population} cannot hold {counted(len(in_memory) + len(in_memory.failed), 'item')}.",
+                f"A population of {population} cannot have {counted(len(in_memory) + len(in_memory.failed), 'item')}.",
                 fix="Give the number of all items of the benchmark.",
             )
         in_memory.shared, in_memory.population = shared, population
@@ -317,7 +317,7 @@ def _fill(missing: Missing) -> float | None:
     """Return the number that replaces a missing measurement; None if there is none."""
     if isinstance(missing, str) and missing != "skip":
         raise InvalidDataError(
-            f"missing={missing!r} says nothing.", fix='Say missing="skip" or missing=<a number>.'
+            f"`missing` cannot be {missing!r}.", fix='Use missing="skip" or missing=<a number>.'
         )
     return None if missing is None or missing == "skip" else float(missing)
 

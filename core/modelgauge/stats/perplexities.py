@@ -54,7 +54,9 @@ def bits_per_unit(items: MeasuredItems, logprob: str, units: str, *, cluster: Ke
 def _rate(items: MeasuredItems, logprob: str, units: str, cluster: Key | None) -> Estimate:
     """Return the log-likelihood per unit of all texts together."""
     if not len(items):
-        raise InvalidDataError("A perplexity of no texts is undefined.", fix="Score at least one text.")
+        raise InvalidDataError(
+            "Cannot compute the perplexity of an empty list.", fix="Score at least one text."
+        )
     likelihoods, lengths = items.column(logprob), items.column(units)
     if not (lengths > 0).all():
         raise InvalidDataError(

@@ -52,7 +52,7 @@ class ConfidenceSequence:
     ) -> None:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidOptionError(
-                f"A range from {low:g} to {high:g} has no values.",
+                f"The range from {low:g} to {high:g} is empty.",
                 fix="Give a finite low below a finite high.",
             )
         if not 0 < confidence < 1:

@@ -88,7 +88,7 @@ class ReplaySUT(PromptResponseSUT[_Request, Any]):
             if self._answers.setdefault(asked, answer) != answer:
                 self._ambiguous.add(asked)
         if not self._answers and not self._scores:
-            raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)
+            raise InputFileError(f"{model} contains no responses.", fix=_HOW_TO_WRITE)
         if blocked != _BLOCKED and not any(blocked in row.values for row in table.rows):
             raise InputFileError(
                 f"{model} has no column '{blocked}'.",

@@ -155,8 +155,8 @@ def _items(job: Mapping[str, Any]) -> dict[str, Any]:
     for name, dependencies in job["tests"].items():
         # The job names only tests that the process which wrote it could make.
         test = plugins.tests.make(name, secrets=subject.CanaryStore())
-        made = subject.items_of(test, {key: Path(path) for key, path in dependencies.items()})
-        answer[name] = made.digests if made.error is None else report.message_of(made.error)
+        made = subject.make_items(test, {key: Path(path) for key, path in dependencies.items()})
+        answer[name] = made.digests if made.error is None else report.describe_error(made.error)
     return answer
 
 

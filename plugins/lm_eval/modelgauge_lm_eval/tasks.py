@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 Prompt = TextPrompt | ChatPrompt | ContinuationPrompt
 Raw = dict[tuple[str, str], Any]
-"""What a document scored, in lm-eval's own values, by metric and filter."""
+"""Scores of a document, as lm-eval's own values, by metric and filter."""
 
 _LOCK = RLock()
 """Held while code of lm-eval runs: it is written for one thread."""
@@ -52,7 +52,7 @@ _LONGEST = 80  # characters of a field that a document hands on
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How the documents of a task are asked: lm-eval's options.
+    """Options of lm-eval for the documents of a task.
 
     Args:
         shots: the number of examples; None for the task's own.

@@ -1,6 +1,7 @@
-"""What MLflow is told of a run: parameters, metrics and tags, by names that MLflow takes. Nothing is sent here.
+"""Conversion of a run to MLflow's parameters, metrics and tags, under names that MLflow accepts. Nothing is sent
+here.
 
-Records hold no secrets: ModelGauge takes them out before plugins see them.
+Records contain no secrets: ModelGauge removes them before plugins see them.
 """
 
 import json
@@ -14,14 +15,14 @@ from modelgauge import Estimate, TestRecord
 T = TypeVar("T")
 
 LONGEST_NAME, LONGEST_TEXT = 250, 500
-"""What every MLflow server takes since version 1.28."""
+"""Limits of every MLflow server since version 1.28."""
 _REFUSED = re.compile(r"^\.|[^\w .-]")  # a `/` is refused here, since some servers make folders of it
 _PARAMETERS = {"test_uid", "sut_uid", "sut_label", "identifier", "repeats", "reduction", "sample", "dataset"}
 _PARAMETERS |= {"sut_options", "hyperparameters", "plugins", "dependency_versions"}
 
 
 def parameters(record: TestRecord) -> dict[str, str]:
-    """What the run was made with: MLflow's columns to filter and compare runs by, named as in record.json."""
+    """Return the settings of the run, named as in record.json: MLflow's columns for filtering and comparing runs."""
     found = record.model_dump(mode="json", include=_PARAMETERS)
     found["test"] = record.test_initialization["arguments"]
     found["sut"] = record.sut_initialization["arguments"]
@@ -29,7 +30,7 @@ def parameters(record: TestRecord) -> dict[str, str]:
 
 
 def metrics(record: TestRecord) -> dict[str, float]:
-    """The results with their uncertainty, and what the run took; what is not known is left out."""
+    """Return the results with their uncertainty, and the usage of the run, except what is unknown."""
     counts, calls = record.counts, record.counts.sut_calls
     took: dict[str, Any] = {"items": counts.items, "scored": counts.scored, "failed": counts.failed}
     took |= {"blocked": counts.blocked} if counts.blocked else {}
@@ -40,7 +41,7 @@ def metrics(record: TestRecord) -> dict[str, float]:
 
 
 def tags(record: TestRecord) -> dict[str, str]:
-    """What the run is found by, and how it ended."""
+    """Return tags to find the run by, and its state."""
     state = "interrupted" if record.cancelled else "stopped" if record.failure else "finished"
     why = f"{record.failure.error_type}: {record.failure.message}" if record.failure else ""
     found = {"run_id": record.run_id, "invocation_id": record.invocation_id, "state": state, "why": why}
@@ -48,7 +49,7 @@ def tags(record: TestRecord) -> dict[str, str]:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value holds, each under the names that lead to it: `sut_options.temperature`, `accuracy.stderr`."""
+    """Yield the parts of a value, each under its dotted name: `sut_options.temperature`, `accuracy.stderr`."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _flat(f"{name}.{key}" if name else key, part)

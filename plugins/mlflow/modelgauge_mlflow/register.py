@@ -1,6 +1,6 @@
-"""What this plugin adds to ModelGauge: it hears of the end of each run, and adds the command `modelgauge mlflow`.
+"""Hooks of this plugin: it handles the end of each run, and adds the command `modelgauge mlflow`.
 
-Every command of ModelGauge imports this module, so what sends is imported when there is something to send.
+Every command of ModelGauge imports this module, so the code that sends is imported on use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a run gets to MLflow: one MLflow run for each run, found again by a tag and updated."""
+"""Sending of runs: one MLflow run for each run, found again by a tag and updated."""
 
 import os
 import shlex
@@ -13,12 +13,12 @@ from modelgauge_mlflow.contents import metrics, parameters, tags
 from modelgauge_mlflow.server import MLflowError, Server
 
 SETTINGS: Mapping[str, Any] = {"send": False, "tracking_uri": "", "experiment": "", "items": False}
-"""What can stand under `[plugin.mlflow]` in `modelgauge.toml`, and what holds where it does not."""
+"""Settings under `[plugin.mlflow]` in `modelgauge.toml`, with their defaults."""
 _MOST = 100  # entries in one request
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with what holds where nothing is said.
+    """Validate the settings, and fill in the defaults.
 
     Raises:
         SettingsError: a key is unknown, or its value of another type.
@@ -73,7 +73,7 @@ def send(record: TestRecord, settings: Mapping[str, Any]) -> str:
 
 
 def _experiment(server: Server, name: str) -> str:
-    """The id of an experiment, which is made where it is missing, by whichever process comes first."""
+    """Return the id of an experiment, creating it if it does not exist; several processes may do so at once."""
     try:
         return str(server.ask("experiments/create", name=name)["experiment_id"])
     except MLflowError as error:

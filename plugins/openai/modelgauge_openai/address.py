@@ -1,4 +1,4 @@
-"""Where requests go: the URL that `base_url` stands for, and the proxy on the way there."""
+"""Addresses of requests: the URL behind `base_url`, and the proxy on the way there."""
 
 import re
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def endpoint_url(base_url: str, query: Mapping[str, str] | None = None, path: st
 
 
 def models_url(url: str) -> str:
-    """The URL that lists a server's models.
+    """Return the URL that lists a server's models.
 
     Args:
         url: that requests are posted to.
@@ -67,23 +67,23 @@ def _problem(parts: SplitResult) -> str | None:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether a header or a field of a query is called like what holds a secret."""
+    """Return whether a header or query field has a name that suggests a secret."""
     return _SECRET.search(name) is not None
 
 
 def is_official(url: str) -> bool:
-    """Whether this is OpenAI's own server, in one of its regions."""
+    """Return whether this is OpenAI's own server, in one of its regions."""
     host = urlsplit(url).hostname or ""
     return host == "api.openai.com" or host.endswith(".api.openai.com")
 
 
 def is_on_this_machine(url: str) -> bool:
-    """Whether a server is on the loopback interface."""
+    """Return whether a server is on the loopback interface."""
     return _is_loopback(urlsplit(url).hostname or "")
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names (`https_proxy`, `no_proxy`); never one for this machine itself."""
+    """Return the proxy from the environment (`https_proxy`, `no_proxy`); never one for this machine itself."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _is_loopback(host) or proxy_bypass(host):

@@ -26,9 +26,8 @@ MOST_BYTES = 64 * 2**20
 """The longest response that is read."""
 
 _CONNECT_SECONDS = {"http": 1.0, "https": 5.0}
-"""What connecting may take, with the handshake of TLS where there is one. A server whose queue of connections is full
-drops the first packet, and a system sends it again after 1 s, 3 s, 7 s, …: whoever waits longer learns nothing, and
-sends the server ever more meanwhile."""
+"""Time limits for connecting, including the TLS handshake. A server whose connection queue is full drops the first
+packet, which the system sends again after 1 s, 3 s, 7 s, …: waiting longer only adds to the server's load."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OWN_HEADERS = frozenset({"content-type", "content-length", "host"})
@@ -156,7 +155,7 @@ class Connection:
         return refused(self.url, reply.status, reply.headers, text, withheld=self._withheld)
 
     async def models(self) -> list[str]:
-        """The names of the server's models, asked for once; none where it does not say.
+        """Return the names of the server's models, requested once; empty if it does not list them.
 
         Raises:
             CallError: `open` was not called in this loop.
@@ -195,7 +194,7 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _broken(self, error: Exception) -> ChatError:
-        """The error of a connection that failed, before or within the answer."""
+        """Return the error for a connection that failed, before or during the answer."""
         words = shortened(str(error))
         problem = f"{self.url} gave no answer: {type(error).__name__}{f': {words}' if words else ''}."
         if isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -159,7 +159,7 @@ class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the body of an error says, in whatever form the server writes it."""
+    """Contents of an error's body, in whatever form the server writes it."""
 
     message: str
     code: str | None = None
@@ -169,7 +169,7 @@ class _Said:
 def refused(
     url: str, status: int, headers: Mapping[str, str], text: str, *, withheld: str | None = None
 ) -> ChatError:
-    """The error of an answer that is no completion.
+    """Return the error for an answer that is not a completion.
 
     Args:
         url: where it came from.
@@ -233,7 +233,7 @@ def _verdict(status: int, said: _Said, seconds: float | None) -> Verdict:
 
 
 def _final_fix(status: int, said: _Said) -> str | None:
-    """What to do where the words of the server say that no call can succeed."""
+    """Return advice if the server's message implies that no call can succeed."""
     if status not in _SPEAKING:
         return None
     fixes = [fix for words, fix in _FIX_BY_FINAL_WORDS if words.search(said.message)]
@@ -241,7 +241,7 @@ def _final_fix(status: int, said: _Said) -> str | None:
 
 
 def _refused_field(status: int, said: _Said) -> tuple[str | None, str | None]:
-    """The field that the server's words refuse, and what to do."""
+    """Return the field that the server's message rejects, and advice."""
     for field, words, fix, statuses in _REFUSED_FIELDS:
         if status in statuses and words.search(said.message):
             return field, fix
@@ -282,7 +282,7 @@ def _said(text: str) -> _Said:
 
 
 def _is_status(code: Any) -> bool:
-    """Whether a code is the status, or none at all, as LiteLLM writes it."""
+    """Return whether a code equals the status, or is missing, as LiteLLM writes it."""
     return str(code) in ("", "None") or str(code).isdecimal()
 
 
@@ -291,7 +291,7 @@ def _as_text(value: Any) -> str:
 
 
 def shortened(text: str, most: int = _LONGEST_QUOTE) -> str:
-    """On one line, not too long, without a closing full stop."""
+    """Shorten a text to one line without a closing full stop."""
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= most else f"{line[:most]}…"
 

@@ -51,7 +51,7 @@ class FoundKey(OpenAIKey):
 def key_to_send(
     url: str, api_key: OpenAIKey | None, *, key_env: str | None, key: str | None, send_key: bool | None
 ) -> tuple[OpenAIKey | None, str | None]:
-    """The key that is sent, and the name of one that was found and is not sent.
+    """Return the key to send, and the name of a key that was found but is not sent.
 
     Args:
         url: of the server.

@@ -188,7 +188,7 @@ class OpenAIModel(PromptResponseSUT[Any, ChatResponse]):
         await self._connection.close()
 
     async def list_models(self) -> list[str]:
-        """The names of the server's models; none where it does not list them."""
+        """Return the names of the server's models; empty if it does not list them."""
         return await self._connection.models()
 
     def translate_text_prompt(self, prompt: TextPrompt) -> Any:
@@ -251,7 +251,7 @@ class OpenAIModel(PromptResponseSUT[Any, ChatResponse]):
             return blocked
 
     def translate_response(self, request: Any, response: ChatResponse) -> SUTResponse:
-        """Each choice as a completion, and the usage of all together."""
+        """Return each choice as a completion, and the usage of all together."""
         return sut_response(response, self._prices, request.get("n", 1))
 
     def _cost_of(self, characters: int, most_tokens: int | None) -> float | None:
@@ -264,12 +264,12 @@ class OpenAIModel(PromptResponseSUT[Any, ChatResponse]):
         return (characters / 4 * self._prices.input + most_tokens * self._prices.output) / 1e6
 
     def classify_error(self, error: BaseException) -> Retry | Fatal | None:
-        """What is known of an error since it was raised."""
+        """Return the classification made when the error was raised."""
         return error.verdict if isinstance(error, ChatError) else None
 
 
 def _fields(omit: tuple[str, ...]) -> frozenset[str]:
-    """The fields that are not sent.
+    """Validate the fields that are not sent.
 
     Raises:
         InvalidOptionError: one that a request cannot do without, or that this SUT does not send.
@@ -286,7 +286,7 @@ def _fields(omit: tuple[str, ...]) -> frozenset[str]:
 
 
 def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, Any]:
-    """Fields that are sent with each request, whatever its prompt asks for.
+    """Validate the fields that are sent with each request, overriding those of its prompt.
 
     Raises:
         InvalidOptionError: one that would change the form of the answer, or that JSON cannot hold.
@@ -309,7 +309,7 @@ def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, A
 
 
 def _prices(input_price: float | None, output_price: float | None) -> Prices | None:
-    """The prices; None if none are given.
+    """Return the prices; None if none are given.
 
     Raises:
         InvalidOptionError: one alone, or one below zero.

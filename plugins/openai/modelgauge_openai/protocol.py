@@ -158,7 +158,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def model_names(listed: Any) -> list[str]:
-    """The names in a server's list of models, which some servers wrap in no object; none in anything else.
+    """Return the names in a server's list of models, with or without an enclosing object; empty for anything else.
 
     Source: OpenAI API reference, "List models" (https://platform.openai.com/docs/api-reference/models/list).
     """

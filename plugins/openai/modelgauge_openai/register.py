@@ -1,4 +1,4 @@
-"""What this plugin adds to ModelGauge: the provider `openai`. The SUT is imported when it is made."""
+"""Hooks of this plugin: the provider `openai`. The SUT is imported on use."""
 
 from typing import Any
 

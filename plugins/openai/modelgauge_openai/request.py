@@ -43,11 +43,11 @@ class RequestMaker:
     omit: frozenset[str] = frozenset()
 
     def of_text(self, prompt: TextPrompt) -> ChatRequest:
-        """The text as the only message, the user's."""
+        """Return the text as the only message, from the user."""
         return self._of_messages([{"role": "user", "content": prompt.text}], prompt.options)
 
     def of_chat(self, prompt: ChatPrompt) -> ChatRequest:
-        """The messages, one for one."""
+        """Return the messages, one for one."""
         messages: list[Message] = [
             {"role": message.role.value, "content": message.text} for message in prompt.messages
         ]
@@ -152,7 +152,7 @@ class RequestMaker:
 
 
 def seed_of(random: int | str) -> int:
-    """The protocol's seed: an int as it is; for a text, an int that is the same on every machine."""
+    """Return the protocol's seed: an int unchanged; for a text, an int that is the same on every machine."""
     if isinstance(random, int):
         return random
     return int.from_bytes(hashlib.sha256(random.encode()).digest()[:8], "big") % _SEEDS

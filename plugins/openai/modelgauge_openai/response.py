@@ -28,13 +28,13 @@ _MISFITS = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What tokens cost, in US dollars a million."""
+    """Prices of tokens, in US dollars per million."""
 
     input: float
     output: float
 
     def cost(self, read: int | None, written: int | None) -> float | None:
-        """The cost of a response, in US dollars; None if the server does not count tokens."""
+        """Return the cost of a response in US dollars; None if the server does not count tokens."""
         if read is None or written is None:
             return None
         return (read * self.input + written * self.output) / 1e6
@@ -278,7 +278,7 @@ def _reasoning(message: protocol.Answer) -> str | None:
 
 
 def _reasoning_details(details: Any) -> list[str]:
-    """The readable parts of OpenRouter's `reasoning_details`: texts, or summaries where there are no texts."""
+    """Return the readable parts of OpenRouter's `reasoning_details`: texts, or else summaries."""
     return _values(details, "reasoning.text", "text") or _values(details, "reasoning.summary", "summary")
 
 

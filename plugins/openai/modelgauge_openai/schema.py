@@ -18,7 +18,7 @@ _TYPES = frozenset({"anyOf", "const", "enum", "type"})
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The field that asks for an answer of a schema.
+    """Return the field that requests an answer with a schema.
 
     It is asked for strictly where the schema is one that servers can keep to; others would be refused, and
     are followed as well as the model can. The schema's title is its name there.
@@ -30,7 +30,7 @@ def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_strict(schema: Any) -> bool:
-    """Whether a schema holds known keywords only, and says all that servers want to know of each value.
+    """Return whether a schema has only known keywords, and specifies everything that servers require of each value.
 
     An object must require all that it allows, an array must say what its items are, nothing may be left without
     any type, and a `$ref` stands alone.
@@ -56,7 +56,7 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 
 
 def _are_strict(schema: Mapping[str, Any]) -> bool:
-    """Whether the parts of a schema can be strict."""
+    """Return whether the parts of a schema can be strict."""
     named, choices = [schema.get(key, {}) for key in ("properties", "$defs")], schema.get("anyOf", [])
     if not all(isinstance(definitions, Mapping) for definitions in named) or not isinstance(choices, list):
         return False

@@ -1,6 +1,6 @@
-"""How a request is fitted to what its server takes: names of fields, fields that it refuses, streaming.
+"""Adaptation of requests to servers: names of fields, rejected fields, streaming.
 
-The cache knows the request as it was before: what a server takes changes no answer that is kept.
+The cache uses the request before adaptation, because it does not affect the answer.
 """
 
 import json
@@ -25,7 +25,7 @@ _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "
 
 
 class Sending:
-    """What is sent for a request, and what a server's refusals have shown.
+    """Form in which requests are sent, adapted after a server's rejections.
 
     Args:
         stream: whether to ask for server-sent events.
@@ -47,7 +47,7 @@ class Sending:
         self._takes_prompts = False if completions == "many_calls" else None if self.may_split else True
 
     def of(self, request: Request) -> dict[str, Any]:
-        """The request as it is sent."""
+        """Return the request in the form to send."""
         if not (self._refused or self._stream):
             return dict(request)
         sent = {

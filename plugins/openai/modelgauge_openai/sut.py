@@ -43,15 +43,15 @@ class OpenAIChat(OpenAIModel):
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
 
     def translate_text_prompt(self, prompt: TextPrompt) -> ChatRequest:
-        """The text as the user's message."""
+        """Return the text as the user's message."""
         return self._requests.of_text(prompt)
 
     def translate_chat_prompt(self, prompt: ChatPrompt) -> ChatRequest:
-        """The messages as they are."""
+        """Return the messages unchanged."""
         return self._requests.of_chat(prompt)
 
     def expected_cost(self, request: ChatRequest) -> float | None:
-        """The most that a request is likely to cost, where prices are given and the answer's length is bounded."""
+        """Return the likely maximum cost of a request, if prices are given and the answer's length is bounded."""
         most = request.get("max_completion_tokens") or request.get("max_tokens")
         characters = sum(len(str(message["content"])) for message in request["messages"])
         return self._cost_of(characters, most and most * (request.get("n") or 1))
@@ -70,11 +70,11 @@ class OpenAICompletions(OpenAIModel):
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAICompletions"
 
     def translate_text_prompt(self, prompt: TextPrompt) -> CompletionRequest:
-        """The text as it is, for the model to continue."""
+        """Return the text unchanged, for the model to continue."""
         return self._requests.of_prompt(prompt)
 
     def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> CompletionRequest:
-        """The context and the continuations."""
+        """Return the context and the continuations."""
         return self._requests.of_continuations(prompt, self._prefix)
 
     async def evaluate(self, request: CompletionRequest) -> ChatResponse:
@@ -119,7 +119,7 @@ class OpenAICompletions(OpenAIModel):
         return response
 
     def translate_response(self, request: CompletionRequest, response: ChatResponse) -> SUTResponse:
-        """Each choice as a completion, or as the score of a continuation, and the usage of all together."""
+        """Return each choice as a completion or the score of a continuation, and the usage of all together."""
         if "continuations" not in request:
             return super().translate_response(request, response)
         if block_in(response) is not None:
@@ -127,7 +127,7 @@ class OpenAICompletions(OpenAIModel):
         return scores_in(request, response, usage_of(response, self._prices))
 
     def expected_cost(self, request: CompletionRequest) -> float | None:
-        """The most that a request is likely to cost, where prices are given and the answer's length is bounded."""
+        """Return the likely maximum cost of a request, if prices are given and the answer's length is bounded."""
         if "continuations" in request:
             prompts = prompts_of(request)
             return self._cost_of(sum(map(len, prompts)), len(prompts))

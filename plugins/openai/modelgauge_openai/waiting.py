@@ -1,4 +1,4 @@
-"""How long a server asks to wait, in the ways that servers say it."""
+"""Waits that servers ask for, in all their forms."""
 
 import math
 import re
@@ -16,12 +16,12 @@ _EPOCH = 1e9  # larger numbers are points in time, in seconds; a thousand times 
 
 
 def is_for_a_day(error: Any) -> bool:
-    """Whether an error's body speaks of a limit for a day, which no run waits for."""
+    """Return whether an error's body mentions a daily limit, which no run waits for."""
     return _PER_DAY.search(str(error)) is not None
 
 
 def wait_of(headers: Mapping[str, str], details: Any = None) -> float | None:
-    """How long the server asks to wait, in seconds; None if it does not say.
+    """Return how many seconds the server asks to wait; None if it does not say.
 
     In this order: `retry-after-ms`, OpenAI's; `Retry-After`, a number of seconds or a date (RFC 9110, section
     10.2.3), which is compared with the server's own clock where it sends that; `RetryInfo`, Google's; and
@@ -47,7 +47,7 @@ def _until(date: str, headers: Mapping[str, str]) -> float | None:
 
 
 def _retry_info(details: Any) -> float | None:
-    """The delay in Google's details. Source: google/rpc/error_details.proto, `RetryInfo`."""
+    """Return the delay in Google's details. Source: google/rpc/error_details.proto, `RetryInfo`."""
     for detail in details if isinstance(details, list) else []:
         if isinstance(detail, dict) and str(detail.get("@type")).endswith("google.rpc.RetryInfo"):
             return _duration(str(detail.get("retryDelay", "")))
@@ -55,14 +55,14 @@ def _retry_info(details: Any) -> float | None:
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
-    """When the limits that are used up are reset; the soonest of all where the headers do not say which are."""
+    """Return when the exhausted limits are reset; the soonest of all if the headers do not show which are exhausted."""
     resets = dict(_resets(headers))
     used_up = [seconds for remaining, seconds in resets.items() if headers.get(remaining) == "0"]
     return max(used_up) if used_up else min(resets.values(), default=None)
 
 
 def _resets(headers: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """The header that says how much remains of each limit, and in how many seconds the limit is reset."""
+    """Yield the header with the remainder of each limit, and the seconds until it is reset."""
     for name, text in headers.items():
         found = _RESET.fullmatch(name) if "reset" in name.lower() else None
         if found is None:
@@ -76,7 +76,7 @@ def _resets(headers: Mapping[str, str]) -> Iterator[tuple[str, float]]:
 
 
 def _duration(text: str) -> float | None:
-    """Seconds of `6m0s`, `120ms` or `34`, or until a point in time, as a number or a date."""
+    """Parse seconds from `6m0s`, `120ms` or `34`, or until a point in time, given as a number or a date."""
     number = _number(text)
     if number is not None:
         point = number / 1000 if number > 1000 * _EPOCH else number

@@ -104,7 +104,7 @@ class PostgresCache(CacheBackend):
             )
 
     def _version(self) -> int | None:
-        """The version of the tables; None if there are none."""
+        """Return the version of the tables; None if there are none."""
         if self._ask("SELECT to_regclass('modelgauge_responses'), to_regclass('modelgauge_cache')") != [
             ("modelgauge_responses", "modelgauge_cache")
         ]:
@@ -120,7 +120,7 @@ class PostgresCache(CacheBackend):
             self._connection = None
 
     def is_lost(self, error: Exception) -> bool:
-        """Whether the connection broke: by the server's end, a restart, or the network."""
+        """Return whether the connection broke: because the server stopped or restarted, or by the network."""
         del error
         return self._connection is None or self._connection.closed
 
@@ -199,7 +199,7 @@ class PostgresCache(CacheBackend):
 
     def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
         """Lock keys for this session; return those that other sessions hold, with their application names."""
-        numbers = {_lock_of(digest): digest for digest in digests}
+        numbers = {_number_lock(digest): digest for digest in digests}
         refused = self._ask(
             "SELECT number FROM unnest(%s::bigint[]) AS number WHERE NOT pg_try_advisory_lock(number)",
             list(numbers),
@@ -218,9 +218,11 @@ class PostgresCache(CacheBackend):
 
     def release(self, digests: Sequence[str]) -> None:
         """Unlock keys."""
-        self._ask("SELECT pg_advisory_unlock(n) FROM unnest(%s::bigint[]) AS n", [*map(_lock_of, digests)])
+        self._ask(
+            "SELECT pg_advisory_unlock(n) FROM unnest(%s::bigint[]) AS n", [*map(_number_lock, digests)]
+        )
 
 
-def _lock_of(digest: str) -> int:
-    """The number of a key's lock: its first 64 bits, as PostgreSQL counts them."""
+def _number_lock(digest: str) -> int:
+    """Return the lock number of a key: its first 64 bits, as PostgreSQL counts them."""
     return int.from_bytes(bytes.fromhex(digest[:16]), signed=True)

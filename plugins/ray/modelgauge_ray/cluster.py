@@ -78,7 +78,7 @@ class RayCluster:
             ) from error
 
     def _room(self) -> int:
-        """How many workers the cluster has room for."""
+        """Return the number of workers that the cluster has room for."""
         has = self._ray.cluster_resources()
         room = [int(has.get(name, 0) / amount) for name, amount in self._needs.items() if amount]
         return max(1, min(room, default=os.cpu_count() or 1))
@@ -160,7 +160,7 @@ class RayLink:
         await in_thread(lambda: self._ray.kill(self._actor), "ray")
 
     def why_ended(self) -> str:
-        """What Ray says of its end."""
+        """Return Ray's explanation of its end."""
         return self._why
 
     def _ended(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What runs in each actor: a worker of ModelGauge, in a thread of its own, and queues for its lines."""
+"""Actor with a worker of ModelGauge in a separate thread, and queues for its lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 4 << 20  # bytes of lines that are sent together, where there are more
 
 
 class Where(NamedTuple):
-    """Where a worker is."""
+    """Location of a worker."""
 
     address: str
     process: int
@@ -40,7 +40,7 @@ class RayWorker:
 
     @_method(concurrency_group="incoming")
     def where(self) -> Where:
-        """The machine and the process: an actor that answers this has its place in the cluster."""
+        """Return the machine and the process. An actor that answers has its place in the cluster."""
         return Where(ray.util.get_node_ip_address(), os.getpid())
 
     @_method(concurrency_group="incoming")
@@ -50,7 +50,7 @@ class RayWorker:
 
     @_method(concurrency_group="outgoing")
     def take(self) -> bytes | None:
-        """Lines for the driver; `b""` where there were none for a while, None after the last."""
+        """Return lines for the driver; `b""` if there were none for a while, None after the last."""
         try:
             lines = self._outgoing.get(timeout=_PATIENCE)
         except queue.Empty:

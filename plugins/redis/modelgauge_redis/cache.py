@@ -131,7 +131,7 @@ class RedisCache(CacheBackend):
             self._client = None
 
     def is_lost(self, error: Exception) -> bool:
-        """Whether the server is gone, restarts or does not answer."""
+        """Return whether the server is gone, restarting or not answering."""
         lost = isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError)
         return lost and not isinstance(error, redis.AuthenticationError)
 
@@ -208,7 +208,7 @@ class RedisCache(CacheBackend):
     def lease(self, digests: Sequence[str]) -> Mapping[str, str]:
         """Lease keys; return those of other processes, each with its machine and process."""
         milliseconds = round(self.lease_seconds * 1000)
-        owners = self._lease(keys=[*map(_lease_of, digests)], args=[self._owner, milliseconds])
+        owners = self._lease(keys=[*map(_get_lease, digests)], args=[self._owner, milliseconds])
         return {
             digest: owner.decode("utf-8", "replace").rpartition(" ")[0]
             for digest, owner in zip(digests, owners, strict=True)
@@ -217,12 +217,12 @@ class RedisCache(CacheBackend):
 
     def release(self, digests: Sequence[str]) -> None:
         """End leases that are still this process's."""
-        self._release(keys=[*map(_lease_of, digests)], args=[self._owner])
+        self._release(keys=[*map(_get_lease, digests)], args=[self._owner])
 
 
 def _entry(digest: str) -> str:
     return _ENTRY + digest
 
 
-def _lease_of(digest: str) -> str:
+def _get_lease(digest: str) -> str:
     return _LEASE_OF + digest

@@ -51,7 +51,7 @@ class BigBenchHard(PromptResponseTest):
         }
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Sequence[TestItem]:
-        """One item for each question, in the order of the file; its context holds the target.
+        """Yield one item for each question, in the order of the file. Its context is the target.
 
         Raises:
             InputFileError: a file is not of the published form; the message names the file and the example.
@@ -63,12 +63,12 @@ class BigBenchHard(PromptResponseTest):
         ]
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """Whether the answer is the target to the letter; a completion that names no answer is wrong."""
+        """Return whether the answer equals the target exactly. A completion without an answer is wrong."""
         return {"accuracy": find_answer(item.text) == item.context["target"]}
 
 
 def find_answer(completion: str) -> str | None:
-    """What a completion gives as its answer; None if it gives none.
+    """Return the answer of a completion; None if it has none.
 
     The worked examples end in `So the answer is (A).`, so the answer is what follows the last `the answer is`
     on its line, without the full stop. Nothing else is normalized: `(A) or (B)` is not `(A)`, as in the
@@ -84,7 +84,7 @@ def find_answer(completion: str) -> str | None:
 
 
 def _worked_examples(path: Path, source: str) -> str:
-    """The prompt file below its line of dashes."""
+    """Return the prompt file below its line of dashes."""
     _, dashes, below = read_text(path, source).partition(f"\n{_DASHES}\n")
     if not dashes or not below.strip():
         raise not_as_published(f"{path}: no line of five dashes with worked examples below it.", source)

@@ -11,7 +11,7 @@ from modelgauge.errors import InputFileError
 
 
 def read_text(path: Path, source: str) -> str:
-    """A text file, its line ends as `\\n` whatever the system that saved it.
+    """Read a text file, with line ends as `\\n` on every system.
 
     Args:
         path: of a UTF-8 file.
@@ -31,7 +31,7 @@ def read_text(path: Path, source: str) -> str:
 
 
 def parse_json(text: str, place: str, source: str) -> Any:
-    """A JSON value.
+    """Parse a JSON value.
 
     Args:
         text: the JSON.
@@ -48,7 +48,7 @@ def parse_json(text: str, place: str, source: str) -> Any:
 
 
 def text_field(row: Any, key: str, place: str, source: str) -> str:
-    """The text under a key of a JSON object.
+    """Return the text under a key of a JSON object.
 
     Raises:
         InputFileError: the row is not an object, or there is no text under the key.
@@ -60,5 +60,5 @@ def text_field(row: Any, key: str, place: str, source: str) -> str:
 
 
 def not_as_published(problem: str, source: str) -> InputFileError:
-    """The error about a file that a test cannot use."""
+    """Return the error for a file that a test cannot use."""
     return InputFileError(problem, fix=f"Use the published file: {source}")

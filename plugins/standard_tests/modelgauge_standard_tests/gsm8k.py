@@ -18,11 +18,11 @@ class GSM8K(PromptResponseTest):
     measurement_directions = {"accuracy": "higher"}
 
     def get_dependencies(self) -> Mapping[str, ExternalData]:
-        """`questions`: the test split, with worked answers."""
+        """Return `questions`: the test split, with worked answers."""
         return {"questions": WebData(GSM8K_URL, sha256=GSM8K_SHA256, license=GSM8K_LICENSE)}
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Sequence[TestItem]:
-        """One item for each question, in the order of the file; its context holds the target.
+        """Yield one item for each question, in the order of the file. Its context is the target.
 
         Raises:
             InputFileError: the file is not of the published form; the message names the file and the line.
@@ -36,12 +36,12 @@ class GSM8K(PromptResponseTest):
         return items
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """Whether the response's number is the target exactly; a response without a number is wrong."""
+        """Return whether the response's number equals the target exactly. A response without a number is wrong."""
         return {"accuracy": numbers_equal(find_number(item.text), item.context["target"])}
 
 
 def find_number(response: str) -> str | None:
-    """The last number of a response; where it has `A:` or `####`, the last one behind that. None without one.
+    """Return the last number of a response, after `A:` or `####` if it has either; None if there is none.
 
     Args:
         response: what the SUT wrote.

@@ -1,4 +1,4 @@
-"""What this plugin adds to ModelGauge: a uid for each task. Tests are imported when they are first made."""
+"""Hooks of this plugin: a uid for each task. Tests are imported on first use."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Where the published data is, and what it must be: addresses, pinned to a commit, SHA-256 checksums and licenses.
+"""Sources of the published data: addresses, pinned to a commit, SHA-256 checksums and licenses.
 
-Data only, and nothing that takes time to import: registration reads the names of the tasks here.
+Data only, and quick to import, because registration reads the names of the tasks here.
 """
 
 from typing import NamedTuple

@@ -60,7 +60,7 @@ class Generation:
 
     @property
     def is_steered(self) -> bool:
-        """Whether it takes more than the most likely token at each position."""
+        """True if it needs more than greedy decoding."""
         penalized = self.presence_penalty or self.frequency_penalty
         return self.sampling is not None or bool(penalized) or self.top is not None
 

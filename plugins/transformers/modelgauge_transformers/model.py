@@ -17,7 +17,7 @@ from modelgauge_transformers.files import ModelFiles
 from modelgauge_transformers.forward import Forward
 from modelgauge_transformers.generating import Generated, Generation, Sampling, generate
 from modelgauge_transformers.scoring import Branches, Scores, score
-from modelgauge_transformers.tokens import Pair, Tokens, context_size_of
+from modelgauge_transformers.tokens import Pair, Tokens, get_context_size
 
 Request = dict[str, Any]
 Response = dict[str, Any]
@@ -70,7 +70,7 @@ class LocalModel:
         if adapter is not None:
             _add_adapter(model, adapter)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-        self.tokens = Tokens(tokenizer, context_size_of(model.config, tokenizer))
+        self.tokens = Tokens(tokenizer, get_context_size(model.config, tokenizer))
         self.forward = Forward(model, 0 if pad is None else pad)
         if model.generation_config.eos_token_id is None:
             model.generation_config.eos_token_id = tokenizer.eos_token_id

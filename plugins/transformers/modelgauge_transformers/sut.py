@@ -137,15 +137,15 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         self._model = None
 
     def translate_text_prompt(self, prompt: TextPrompt) -> Request:
-        """The text as it is, for the model to continue."""
+        """Return the text unchanged, for the model to continue."""
         return {"text": prompt.text, **_asked(prompt.options)}
 
     def translate_chat_prompt(self, prompt: ChatPrompt) -> Request:
-        """The messages, for the model's own template."""
+        """Return the messages, for the model's own template."""
         return {"messages": _messages(prompt.messages), **_asked(prompt.options)}
 
     def translate_continuation_prompt(self, prompt: ContinuationPrompt) -> Request:
-        """The context, as a text or a chat, and the continuations."""
+        """Return the context, as a text or a chat, and the continuations."""
         context = prompt.context if isinstance(prompt.context, str) else _messages(prompt.context)
         return {"context": context, "continuations": list(prompt.continuations)}
 
@@ -156,7 +156,7 @@ class TransformersModel(PromptResponseSUT[Request, Response]):
         return self._model.answer(requests)
 
     def translate_response(self, request: Request, response: Response) -> SUTResponse:
-        """The completions, or the scores of the continuations, with the tokens that were read and generated.
+        """Return the completions, or the scores of the continuations, with the numbers of tokens read and generated.
 
         Raises:
             CallError: the model cannot answer the request.

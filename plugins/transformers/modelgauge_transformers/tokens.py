@@ -133,7 +133,7 @@ class Tokens:
         return Pair(pair.context[-kept:], pair.continuation)
 
 
-def context_size_of(config: Any, tokenizer: Any) -> int:
+def get_context_size(config: Any, tokenizer: Any) -> int:
     """Return the number of tokens that a model reads at once, 2,048 if neither says it."""
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     for name in ("max_position_embeddings", "n_positions", "n_ctx", "seq_length"):

@@ -35,7 +35,7 @@ def test_a_person_orders_looks_at_the_estimate_starts_cancels_and_resumes(
     page.get_by_label("Items, at most").fill("3")
     page.get_by_label("Items, at most").press("Enter")
 
-    page.get_by_text("To pay: 3 calls, prompts of about").wait_for()
+    page.get_by_text("To pay: 3 calls, about").wait_for()
     assert not (workbench.data_dirs[0] / "runs").exists()
     check_looks(page)
     page.keyboard.press("s")
@@ -49,7 +49,7 @@ def test_a_person_orders_looks_at_the_estimate_starts_cancels_and_resumes(
 
     page.get_by_role("link", name=f"demo_01 on {HOSTILE}").click()
     page.get_by_role("button", name="resume").click()
-    page.get_by_text("To pay: 2 calls, prompts of about").wait_for()  # of the three items one has a record
+    page.get_by_text("To pay: 2 calls, about").wait_for()  # of the three items one has a record
     page.get_by_role("button", name="Start").click()
     page.get_by_role("status").get_by_text("Running.").wait_for()
     (plugin.parent / "go").touch()

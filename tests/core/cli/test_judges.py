@@ -82,7 +82,7 @@ def test_a_sheet_with_labels_is_not_overwritten(run, ran, here):
     before = (here / "labels.csv").read_bytes()
     ended = run("sample", "latest", "-n", "6", "-o", "labels.csv")
     assert (ended.code, (here / "labels.csv").read_bytes()) == (2, before)
-    assert ended.err.startswith("Error: labels.csv is there already, and may hold labels.")
+    assert ended.err.startswith("Error: labels.csv already exists, and may contain labels.")
 
 
 def test_wrong_labels_are_named_with_their_lines(run, ran, here):

@@ -269,7 +269,7 @@ def test_a_second_hangup_is_the_same_hangup():
 def test_a_working_directory_that_was_deleted(shell):
     ended = shell("mkdir gone && cd gone && rmdir ../gone && modelgauge run-test --sut echo --test numbers")
     assert ended.returncode == 2
-    assert "The working directory does not exist any more." in ended.stderr
+    assert "The working directory no longer exists." in ended.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell opens the stream")

@@ -288,7 +288,7 @@ def test_a_dry_run_counts_what_the_cache_has(run, here):
     runs = list((here / "run_data" / "runs").iterdir())
     dry = ("run-test", "--sut", "echo", "--test", "numbers", "--dry-run")
     assert run(*dry, "--json").json["plans"][0]["sut_calls"] == {"paid": 6, "cached": 4}
-    assert "To pay: 6 calls, prompts of about 12 tokens; the cost is unknown." in run(*dry).out
+    assert "To pay: 6 calls, about 12 prompt tokens in all; the cost is unknown." in run(*dry).out
     assert "To pay: 10 calls" in run(*dry, "--no-caching").out
     secret = {"HTTPS_PROXY": "user:passw0rd@host:notaport"}
     shown = run("run-test", "--sut", "echo?answer=passw0rd", "--test", "numbers", "--dry-run", env=secret).out

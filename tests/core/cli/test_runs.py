@@ -92,5 +92,5 @@ def test_a_run_that_goes_on_stays(runs, tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         cli.main(["runs", "delete", runs[0], "--yes", "--data-dir", str(tmp_path)])
     assert ended.value.code == 2
-    assert "is going on.\nStop it by Ctrl-C" in capsys.readouterr().err
+    assert "is still in progress.\nStop it by Ctrl-C" in capsys.readouterr().err
     assert (tmp_path / "runs" / runs[0]).is_dir()

@@ -74,7 +74,8 @@ NOTHING = {"difference": 0.01, "interval": (-0.018, 0.038), "p_value": 0.5, "p_a
             "cannot_tell",
             (
                 f"{UNSURE} (difference 1.00 points, 0.20 to 1.80): a difference of 4.01 "
-                "points would have been found 4 times in 5. The test is more careful than the interval: p is 0.062."
+                "points would have been found 4 times in 5. The interval excludes 0, but the test is not significant: "
+                "p is 0.062."
             ),
         ),
         (

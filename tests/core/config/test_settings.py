@@ -289,7 +289,7 @@ def test_a_working_directory_that_was_deleted_is_told(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(SettingsError, match="The working directory does not exist any more"):
+    with pytest.raises(SettingsError, match="The working directory no longer exists"):
         load_settings(env={})
     assert load_settings(tmp_path, env={}).data_dir == tmp_path / "run_data"
 

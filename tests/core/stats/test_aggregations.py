@@ -430,7 +430,7 @@ def test_the_mean_lies_in_its_interval(values):
 
 @pytest.mark.parametrize("aggregate", [mean, minimum, maximum, median, quantiles])
 def test_nothing_has_no_value(aggregate):
-    with pytest.raises(InvalidDataError, match="over 0 items does not exist; it takes at least 1"):
+    with pytest.raises(InvalidDataError, match="over 0 items; it needs at least 1"):
         aggregate(_items([]), "x")
 
 
@@ -480,7 +480,7 @@ def test_quantiles_are_numpys(values):
 
 
 def test_percentages_are_no_quantiles():
-    with pytest.raises(InvalidDataError, match=r"no 95\.0-quantile\. Give quantiles from 0 to 1"):
+    with pytest.raises(InvalidDataError, match=r"`q` must be between 0 and 1, not 95\.0\. Give 0\.95"):
         quantiles(_items([1, 2]), "x", [95])
 
 
@@ -488,7 +488,7 @@ def test_stddev():
     estimate = stddev(_items([1, 2, 4]), "x")
     assert estimate.value == pytest.approx(np.std([1, 2, 4], ddof=1))
     assert (estimate.stderr, estimate.interval) == (None, None)
-    with pytest.raises(InvalidDataError, match="over 1 item does not exist; it takes at least 2"):
+    with pytest.raises(InvalidDataError, match="over 1 item; it needs at least 2"):
         stddev(_items([1]), "x")
 
 

@@ -84,5 +84,5 @@ def test_huge_differences():
     "options", [{"resamples": 99}, {"confidence": 1}, {"confidence": 0}, {"confidence": math.nan}]
 )
 def test_what_is_no_bootstrap(options):
-    with pytest.raises(InvalidDataError, match="give no interval"):
+    with pytest.raises(InvalidDataError, match="Cannot compute an interval"):
         bootstrap_difference([0, 0], [0, 1], **options)

@@ -153,7 +153,7 @@ def test_one_cluster_has_no_error():
 
 
 def test_a_label_for_each_value():
-    with pytest.raises(InvalidDataError, match="3 values cannot have 2 cluster labels"):
+    with pytest.raises(InvalidDataError, match="3 values, but 2 cluster labels"):
         mean_error([0, 1, 1], ["a", "b"])
 
 

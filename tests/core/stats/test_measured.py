@@ -138,7 +138,7 @@ def test_missing_says_what_stands_in():
 
 
 def test_missing_is_checked_though_nothing_is_missing():
-    with pytest.raises(InvalidDataError, match="missing='drop' says nothing"):
+    with pytest.raises(InvalidDataError, match="`missing` cannot be 'drop'"):
         _measured((None, {"x": 1})).column("x", missing="drop")
 
 
@@ -324,9 +324,9 @@ def test_nothing_is_shared_by_default_and_all_questions_like_these_are_meant():
 
 
 def test_impossible_labels_and_populations_are_refused():
-    with pytest.raises(InvalidDataError, match="1 item cannot have 2 labels"):
+    with pytest.raises(InvalidDataError, match="1 item, but 2 labels"):
         _measured((None, {"x": 1}), shared=["a", "b"])
-    with pytest.raises(InvalidDataError, match="population of 1 cannot hold 2 items"):
+    with pytest.raises(InvalidDataError, match="population of 1 cannot have 2 items"):
         _measured((None, {"x": 1}), failed=[None], population=1)
 
 

@@ -86,7 +86,7 @@ def test_text_without_units_is_refused():
 
 
 def test_no_texts_are_refused():
-    with pytest.raises(InvalidDataError, match="of no texts"):
+    with pytest.raises(InvalidDataError, match="of an empty list"):
         perplexity(texts([], []), "logprob", "words")
 
 

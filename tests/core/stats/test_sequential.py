@@ -114,7 +114,7 @@ def test_gsm8k_pair_is_decided_within_100_items_in_any_order():
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (1, 0), (0, math.inf), (math.nan, 1)])
 def test_range_without_values_is_refused(low, high):
-    with pytest.raises(InvalidOptionError, match="has no values"):
+    with pytest.raises(InvalidOptionError, match="is empty"):
         ConfidenceSequence(low, high)
 
 

@@ -114,7 +114,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, str | None]]) -> None:
             file.write(text.encode())
     except FileExistsError:
         raise InputFileError(
-            f"{path} is there already, and may hold labels.", fix="Give the name of a new file."
+            f"{path} already exists, and may contain labels.", fix="Give the name of a new file."
         ) from None
     except OSError as error:
         raise InputFileError(

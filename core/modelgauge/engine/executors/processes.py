@@ -27,7 +27,9 @@ class Processes:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = self.least = workers or os.cpu_count() or 1
         if self.workers < 1:
-            raise InvalidOptionError("There is no run without workers.", fix="Give --workers 1 or more.")
+            raise InvalidOptionError(
+                "`--workers` must be at least 1.", fix="Leave it out for one worker per processor."
+            )
         self._shown = OutputFilter()
 
     async def start(self) -> "ProcessLink":

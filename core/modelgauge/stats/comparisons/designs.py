@@ -95,7 +95,7 @@ def difference_stddev(baseline: float, candidate: float, correlation: float) -> 
     """
     if not (0 <= baseline < math.inf and 0 <= candidate < math.inf and -1 <= correlation <= 1):
         raise InvalidDataError(
-            f"Standard deviations {baseline} and {candidate} do not go with a correlation of {correlation}.",
+            f"Standard deviations {baseline} and {candidate} cannot be combined with a correlation of {correlation}.",
             fix="Give two finite numbers from 0 on, and a correlation from -1 to 1.",
         )
     # By squares that cannot fall below 0: (a - b)² + 2 a b (1 - r).
@@ -121,7 +121,7 @@ def design_effect(sizes: "ArrayLike", correlation: float) -> float:
     effect = 1 + correlation * (float((array**2).sum() / array.sum()) - 1) if valid else math.nan
     if not (-1 <= correlation <= 1 and effect > 0):
         raise InvalidDataError(
-            f"Clusters of sizes {array.tolist()} have no design effect with a correlation of {correlation}.",
+            f"Clusters of sizes {array.tolist()} and a correlation of {correlation} do not determine a design effect.",
             fix="Give sizes of 1 or more, and a correlation from 0 to 1.",
         )
     return effect
@@ -246,14 +246,14 @@ def _parts(repeats: "Sequence[ArrayLike]") -> "tuple[np.ndarray, float, float]":
         array.ndim == 1 and len(array) and np.isfinite(array).all() for array in arrays
     ):
         raise InvalidDataError(
-            "Repeats are rows of finite numbers, of two items or more.",
+            "Repeats must be rows of finite numbers, for two or more items.",
             fix="Leave out items without a value.",
         )
     means = np.array([math.fsum(array) / len(array) for array in arrays])
     counts = np.array([len(array) for array in arrays])
     if counts.max() < 2:
         raise InvalidDataError(
-            "No item has two answers, so that their variance is not known.",
+            "No item has two answers, so the variance of answers is unknown.",
             fix="Run it with --repeats 2 or more.",
         )
     squares = math.fsum(float(((array - mean) ** 2).sum()) for array, mean in zip(arrays, means, strict=True))

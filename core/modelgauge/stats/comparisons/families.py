@@ -8,7 +8,6 @@ from typing import NamedTuple
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import f_sf
 from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
-from modelgauge.wording.phrases import counted
 
 
 class MacroMean(NamedTuple):
@@ -78,14 +77,14 @@ def macro_mean(
         len(values) == len(stderrs) == len(shares) and all(map(math.isfinite, [*values, *errors, *shares]))
     ):
         raise InvalidDataError(
-            f"{counted(len(values), 'value')}, {counted(len(stderrs), 'standard error')} and "
-            f"{counted(len(shares), 'weight')} have no mean.",
-            fix="Give a finite number of each for every test.",
+            f"`values`, `stderrs` and `shares` must have the same length and finite numbers, not {len(values)}, "
+            f"{len(stderrs)} and {len(shares)} of them.",
+            fix="Give one of each for every test.",
         )
     if min([0.0, *errors, *shares]) < 0 or not sum(shares) > 0:
         raise InvalidDataError(
-            "A standard error or a weight is below 0, or no weight is above it.",
-            fix="Give numbers from 0 on.",
+            "A standard error or a weight is negative, or no weight is positive.",
+            fix="Give numbers of 0 or more.",
         )
     z, total = normal_quantile(confidence), math.fsum(shares)
     value = _dot(shares, values) / total

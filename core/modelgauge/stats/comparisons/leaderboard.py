@@ -116,7 +116,7 @@ def _checked_values(
         )
     if draws < 1000 or not 0 < confidence < 1:
         raise InvalidDataError(
-            f"draws={draws} with confidence={confidence} compare nothing.",
+            f"Cannot compare systems with draws={draws} and confidence={confidence}.",
             fix="Give 1,000 or more, and a confidence of 0.95 for 95 %.",
         )
     return array
@@ -130,7 +130,8 @@ def _parts(
     sizes = np.bincount(codes)
     if len(sizes) < 2:
         raise InvalidDataError(
-            "One cluster alone has no standard error.", fix="Give items of two clusters or more."
+            "Cannot compute a standard error from a single cluster.",
+            fix="Give items of two or more clusters.",
         )
     means = array.mean(axis=0)
     sums = np.zeros((len(sizes), array.shape[1]))

@@ -108,8 +108,8 @@ def imbens_manski_interval(
     (low, high), largest = bounds, max(stderrs)
     if not (low <= high and math.isfinite(high - low) and all(0 < stderr < math.inf for stderr in stderrs)):
         raise InvalidDataError(
-            f"Bounds {bounds} with standard errors {stderrs} have no interval.",
-            fix="Give finite bounds in rising order, and standard errors above 0.",
+            f"Cannot compute an interval from bounds {bounds} and standard errors {stderrs}.",
+            fix="Give finite bounds in ascending order, and standard errors above 0.",
         )
     c = _reach(bounds, largest, confidence)
     return low - c * stderrs[0], high + c * stderrs[1]

@@ -118,7 +118,9 @@ def overall_mean(
         InvalidDataError: there is no test, or the confidence is not between 0 and 1.
     """
     if not tests:
-        raise InvalidDataError("The mean of no tests cannot be computed.", fix="Give at least one test.")
+        raise InvalidDataError(
+            "Cannot compute the mean of an empty list of tests.", fix="Give at least one test."
+        )
     value = math.fsum(test.mean for test in tests) / len(tests)
     if any(test.stderr is None for test in tests):
         return OverallMean(value)

@@ -122,6 +122,6 @@ def _by_id(items: MeasuredItems, name: str) -> dict[str | None, float]:
     if len(values) < len(having):
         raise InvalidDataError(
             f"{counted(len(having) - len(values), 'item has', 'items have')} the id of another item.",
-            fix="Give the items of a test ids that differ.",
+            fix="Give each item of a test a unique id.",
         )
     return values

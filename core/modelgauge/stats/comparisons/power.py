@@ -48,7 +48,7 @@ def t_power(effect: float, stderr: float, df: float, *, alpha: float = 0.05, fam
     _check_stderr(stderr)
     if not (math.isfinite(effect) and 0 < df < math.inf):
         raise InvalidDataError(
-            f"An effect of {effect} with {df} degrees of freedom has no power.",
+            f"Cannot compute the power for an effect of {effect} with {df} degrees of freedom.",
             fix="Plan with two items or more.",
         )
     critical = student_t_quantile(1 - _level(alpha, family) / 2, df)
@@ -125,7 +125,7 @@ def mcnemar_power(
     discordant, difference = only_baseline + only_candidate, only_candidate - only_baseline
     if not (min(only_baseline, only_candidate) >= 0 and 0 < discordant <= 1 and n >= 1):
         raise InvalidDataError(
-            f"Shares of {only_baseline} and {only_candidate} of {counted(n, 'item')} cannot be planned with.",
+            f"Cannot plan with shares of {only_baseline} and {only_candidate} of {counted(n, 'item')}.",
             fix="Give the shares of items that only one system gets right, together above 0 and at most 1.",
         )
     level = _level(alpha, family)
@@ -170,7 +170,7 @@ def proportions_power(
     pooled = (baseline + candidate) / 2
     if not (min(baseline, candidate) >= 0 and max(baseline, candidate) <= 1 and 0 < pooled < 1 and n >= 1):
         raise InvalidDataError(
-            f"Rates of {baseline} and {candidate} of {counted(n, 'item')} cannot be planned with.",
+            f"Cannot plan with rates of {baseline} and {candidate} of {counted(n, 'item')}.",
             fix="Give rates from 0 to 1.",
         )
     limit = _z(1 - _level(alpha, family) / 2) * math.sqrt(2 * pooled * (1 - pooled) / n)
@@ -201,7 +201,7 @@ def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least:
         most *= 2
         if most > _MOST_ITEMS:
             raise InvalidDataError(
-                f"No number of items up to {_MOST_ITEMS:,} finds this effect.",
+                f"Even {_MOST_ITEMS:,} items would not detect this effect.",
                 fix="Plan for a larger effect.",
             )
     return bisect_left(range(most), True, lo=max(least, most // 2), key=lambda n: power_at(n) >= power)
@@ -327,13 +327,15 @@ def _legendre() -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
 
 def _check_stderr(stderr: float) -> None:
     if not 0 < stderr < math.inf:
-        raise InvalidDataError(f"A standard error of {stderr} finds no difference.", fix="Give one above 0.")
+        raise InvalidDataError(f"The standard error must be positive, not {stderr}.", fix="Give one above 0.")
 
 
 def _level(alpha: float, family: int) -> float:
     """Return the level of one comparison in a family, before the first step of Holm's method."""
     if not family >= 1:
-        raise InvalidDataError(f"A family of {family} holds no comparison.", fix="Give 1 or more.")
+        raise InvalidDataError(
+            f"`family` must be 1 or more, not {family}.", fix="Give the number of comparisons."
+        )
     return _share(alpha, "alpha") / family
 
 

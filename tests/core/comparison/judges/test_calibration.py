@@ -255,7 +255,7 @@ def test_a_judge_that_tells_nothing_is_refused_with_a_sentence():
     rows = [{"item_id": f"n{i}", "label": int(i % 4 < 2)} for i in range(40)]
     *_, ppi, corrected = calibrate_judge(run, rows).suts[0].scores
     assert corrected.value is corrected.interval is None
-    assert "sensitivity 0.50 and specificity 0.50 tells nothing" in corrected.why_not
+    assert "sensitivity 0.50 and specificity 0.50 is no better than chance" in corrected.why_not
     assert ppi.weight == pytest.approx(0, abs=0.05)
 
 

@@ -147,7 +147,7 @@ def test_a_sheet_comes_back_as_it_was_written(tmp_path_factory, prompt, answer, 
 def test_a_sheet_is_never_overwritten(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("labels of a week", encoding="utf-8")
-    with pytest.raises(InputFileError, match=r"labels\.csv is there already, and may hold labels"):
+    with pytest.raises(InputFileError, match=r"labels\.csv already exists, and may contain labels"):
         write_sheet(path, sample_answers(A, 1))
     assert path.read_text(encoding="utf-8") == "labels of a week"
     with pytest.raises(InputFileError, match="cannot be written: No such file or directory"):
