@@ -131,7 +131,7 @@ def check_resampling(resamples: int, confidence: float) -> None:
     """
     if resamples < 100 or not 0 < confidence < 1:
         raise InvalidDataError(
-            f"resamples={resamples} with confidence={confidence} give no interval.",
+            f"Cannot compute an interval with resamples={resamples} and confidence={confidence}.",
             fix="Give 100 resamples or more, and a confidence between 0 and 1, such as 0.95.",
         )
 
