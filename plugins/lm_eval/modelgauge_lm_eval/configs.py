@@ -151,7 +151,7 @@ class Configs:
         return any(path.suffix == ".py" and b"SIGALRM" in path.read_bytes() for path in self.files)
 
 
-def directions_of(config: Config) -> Iterator[tuple[str, Direction]]:
+def read_directions(config: Config) -> Iterator[tuple[str, Direction]]:
     """Yield the names of a task's measurements, each with "higher" or "lower"."""
     metrics = config.get("metric_list") or [
         {"metric": name} for name in _OF_OUTPUTS.get(config.get("output_type", "generate_until"), ())

@@ -65,20 +65,20 @@ def index(folders: Sequence[Path]) -> dict[str, Entry]:
     installed, *others = folders
     found = dict(_installed(installed))
     for folder in others:
-        found |= _index_of(folder)
+        found |= _read_index(folder)
     return found
 
 
 @cache
 def _installed(folder: Path) -> Mapping[str, Entry]:
-    return _index_of(folder)
+    return _read_index(folder)
 
 
-def _index_of(folder: Path) -> dict[str, Entry]:
+def _read_index(folder: Path) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     read: dict[str, Keys] = {}
     for path in sorted(_yaml_files(folder)):
-        keys = _keys_of(path, read)
+        keys = _read_keys(path, read)
         kind: Kind = "group" if "group" in keys and "class" not in keys else "task"
         [*names] = keys.get(kind, ())
         if len(names) != 1 or names[0] in found:  # the first file counts, as in lm-eval
@@ -95,7 +95,7 @@ def _yaml_files(folder: Path) -> Iterator[str]:
         yield from (f"{place}/{file}" for file in files if file.endswith(".yaml"))
 
 
-def _keys_of(path: str, read: dict[str, Keys]) -> Keys:
+def _read_keys(path: str, read: dict[str, Keys]) -> Keys:
     """Return the keys of a file that say what it is, with those of the files that it includes.
 
     Args:
@@ -113,7 +113,7 @@ def _keys_of(path: str, read: dict[str, Keys]) -> Keys:
     own = {key: _parts(value) for key, value in _KEY.findall(text)}
     included: Keys = {}
     for name in own.pop("include", ()):
-        included |= _keys_of(os.path.normpath(Path(path).parent / name), read)
+        included |= _read_keys(os.path.normpath(Path(path).parent / name), read)
     read[path] = included | own
     return read[path]
 

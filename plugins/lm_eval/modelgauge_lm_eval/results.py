@@ -18,7 +18,7 @@ _SLOW = frozenset({"bleu", "chrf", "chrf++", "ter"})
 Results = dict[str, Any]
 
 
-def results_of(loaded: "Loaded", items: MeasuredItems) -> Results:
+def compute_results(loaded: "Loaded", items: MeasuredItems) -> Results:
     """Return the results of a task; of a group, its own, then those of each group and task in it by name.
 
     Args:
@@ -26,20 +26,22 @@ def results_of(loaded: "Loaded", items: MeasuredItems) -> Results:
         items: of all tasks.
     """
     by_task = items.group_by("task")
-    of_tasks = {name: _of_task(task, by_task[name]) for name, task in loaded.tasks.items() if name in by_task}
+    of_tasks = {
+        name: _aggregate_task(task, by_task[name]) for name, task in loaded.tasks.items() if name in by_task
+    }
     if loaded.name in loaded.tasks:
         return of_tasks.get(loaded.name, {})
-    of_groups = {name: _of_group(group, of_tasks) for name, group in loaded.groups.items()}
+    of_groups = {name: _aggregate_group(group, of_tasks) for name, group in loaded.groups.items()}
     own = of_groups.pop(loaded.name, {})
     return {**own, **{name: results for name, results in {**of_groups, **of_tasks}.items() if results}}
 
 
-def _of_task(task: "LoadedTask", items: MeasuredItems) -> Results:
+def _aggregate_task(task: "LoadedTask", items: MeasuredItems) -> Results:
     results: Results = stats.mean_of_each(items)
-    return results if task.has_means_only else {**results, **_of_corpus(task, items)}
+    return results if task.has_means_only else {**results, **_aggregate_corpus(task, items)}
 
 
-def _of_corpus(task: "LoadedTask", items: MeasuredItems) -> Results:
+def _aggregate_corpus(task: "LoadedTask", items: MeasuredItems) -> Results:
     """Return the results of metrics that need all documents, by lm-eval's own functions.
 
     Documents whose answer failed are left out. Repeats of a document count as documents, drawn together.
@@ -54,7 +56,7 @@ def _of_corpus(task: "LoadedTask", items: MeasuredItems) -> Results:
                 values.setdefault(key, []).append(value)
                 drawn.setdefault(key, []).append(label)
     found = {
-        measurement_name(*key): _aggregated(task.aggregation(key[0]), key[0], values[key], drawn[key])
+        measurement_name(*key): _bootstrap(task.aggregation(key[0]), key[0], values[key], drawn[key])
         for key in values
         if not task.has_mean(key[0])
     }
@@ -65,7 +67,7 @@ def _repeat(interaction: Interaction) -> int:
     return interaction.repeat
 
 
-def _aggregated(
+def _bootstrap(
     function: Callable[[Sequence[Any]], Any], metric: str, values: Sequence[Any], labels: Sequence[Any]
 ) -> Estimate | None:
     """Return a metric of all documents with its bootstrap interval; None if it has no number."""
@@ -78,7 +80,7 @@ def _aggregated(
         return stats.bootstrap_estimate(values, function, clusters=labels, resamples=resamples)
 
 
-def _of_group(group: Any, of_tasks: Mapping[str, Mapping[str, Estimate]]) -> Results:
+def _aggregate_group(group: Any, of_tasks: Mapping[str, Mapping[str, Estimate]]) -> Results:
     """Return the results of a group by lm-eval's own function and weights."""
     metrics: dict[str, dict[str, Any]] = {
         task: {
@@ -99,9 +101,7 @@ def _of_group(group: Any, of_tasks: Mapping[str, Mapping[str, Estimate]]) -> Res
                 for task in (member.task_name for member in group.get_all_tasks())
                 if (name := measurement_name(metric, of_filter)) in (results := of_tasks.get(task, {}))
             ]
-            found[measurement_name(metric, of_filter)] = _weighted(
-                value, members, by_size=each.weight_by_size
-            )
+            found[measurement_name(metric, of_filter)] = _weigh(value, members, by_size=each.weight_by_size)
     return found
 
 
@@ -109,7 +109,7 @@ def _lm_eval_key(name: str) -> str:
     return name if "," in name else f"{name},none"
 
 
-def _weighted(value: float, members: Sequence[tuple[Estimate, int]], *, by_size: bool) -> Estimate:
+def _weigh(value: float, members: Sequence[tuple[Estimate, int]], *, by_size: bool) -> Estimate:
     """Return a group's result with the error bar of its tasks'."""
     estimates = [estimate for estimate, _ in members]
     mean = stats.macro_mean(

@@ -184,7 +184,7 @@ class LoadedTask:
     def _document(self, number: int, instances: list[Instance], asking: Asking) -> Document:
         instances.sort(key=lambda instance: instance.idx)
         self._docs[number] = instances[0].doc
-        if asking.chat_template and not all(_has_chat(each) for each in instances):
+        if asking.chat_template and not all(_is_chat(each) for each in instances):
             raise DefinitionError(
                 f"The task '{self.name}' makes no chats of its own.", fix="Leave out chat_template."
             )
@@ -208,7 +208,7 @@ class LoadedTask:
                 yield ContinuationPrompt(_messages(context), [each.args[1] for each in several])
             else:
                 for each in several:
-                    options = options_of(each.args[1], each.repeats)
+                    options = make_options(each.args[1], each.repeats)
                     messages = _messages(context)
                     is_text = isinstance(messages, str)
                     yield TextPrompt(messages, options) if is_text else ChatPrompt(messages, options)
@@ -219,7 +219,9 @@ class LoadedTask:
             return None
         target = task.doc_to_target(doc)
         choices = task.doc_to_choice(doc) if task.get_config("doc_to_choice") is not None else None
-        texts = [_of_choices(each, choices) for each in (target if isinstance(target, list) else [target])]
+        texts = [
+            _describe_target(each, choices) for each in (target if isinstance(target, list) else [target])
+        ]
         return texts if isinstance(target, list) else texts[0]
 
     def score(self, number: int, interactions: Sequence[Interaction]) -> Raw:
@@ -256,7 +258,7 @@ class LoadedTask:
                 yield [postprocess_generated_text(each.text, stops, None) for each in completions]
                 continue
             for completion in completions:
-                logprob, is_greedy = _scored(completion)
+                logprob, is_greedy = _read_score(completion)
                 yield [logprob if is_rolling else (logprob, is_greedy)]
 
     def aggregation(self, metric: str) -> Any:
@@ -279,7 +281,7 @@ class LoadedTask:
         return f"{path} {name}" if path and name else str(path or self.name)
 
 
-def options_of(generation: Mapping[str, Any], repeats: int) -> SUTOptions:
+def make_options(generation: Mapping[str, Any], repeats: int) -> SUTOptions:
     """Return the options that stand for lm-eval's `generation_kwargs`.
 
     Args:
@@ -307,7 +309,7 @@ def _means_something(value: Any) -> bool:
     return value not in (None, False, 1, 1.0)  # num_beams: 1, repetition_penalty: 1.0
 
 
-def _scored(completion: SUTCompletion) -> tuple[float, bool]:
+def _read_score(completion: SUTCompletion) -> tuple[float, bool]:
     if completion.logprob is None or completion.is_greedy is None:
         raise DefinitionError(
             "A continuation has no log-likelihood.", fix="Use a SUT that declares ScoresContinuations."
@@ -321,12 +323,12 @@ def _messages(context: Any) -> Any:
     return [ChatMessage(message["role"], message["content"]) for message in context.messages]
 
 
-def _has_chat(instance: Instance) -> bool:
+def _is_chat(instance: Instance) -> bool:
     is_alone = instance.request_type == "loglikelihood_rolling" or instance.args[0] == ""
     return is_alone or isinstance(instance.args[0], ChatText)
 
 
-def _of_choices(target: Any, choices: Sequence[str] | None) -> str:
+def _describe_target(target: Any, choices: Sequence[str] | None) -> str:
     is_place = isinstance(target, int) and choices is not None and 0 <= target < len(choices)
     return choices[target] if is_place and choices is not None else str(target)
 

@@ -28,8 +28,8 @@ from modelgauge.errors import (
     UnknownNameError,
 )
 from modelgauge_lm_eval import names
-from modelgauge_lm_eval.configs import Configs, directions_of, measurement_name
-from modelgauge_lm_eval.results import results_of
+from modelgauge_lm_eval.configs import Configs, measurement_name, read_directions
+from modelgauge_lm_eval.results import compute_results
 
 if TYPE_CHECKING:
     from modelgauge_lm_eval.tasks import Loaded
@@ -92,13 +92,13 @@ class LMEvalTest(PromptResponseTest):
         self._name, self._metadata = model, metadata
         self._roots = _folders(include)
         self._asking = (shots, limit, chat_template, multiturn, system, seed)
-        self._configs = _configs_of(model, self._roots)
+        self._configs = _read_configs(model, self._roots)
         self._loading, self._loaded = Lock(), cast("Loaded | None", None)
         self.cache_version = self._version()
         self.executes_answers = self._configs.executes_answers
         self.measure_in_thread = not self._configs.needs_main_thread
         tasks = self._configs.tasks.values()
-        named = [pair for task in tasks for pair in directions_of(task)]
+        named = [pair for task in tasks for pair in read_directions(task)]
         self.measurement_directions = dict([(LOGLIKELIHOOD, "higher"), *named])
         kinds = {task.get("output_type", "generate_until") for task in tasks if "class" not in task}
         generates = AcceptsChatPrompt if chat_template else AcceptsTextPrompt
@@ -154,7 +154,7 @@ class LMEvalTest(PromptResponseTest):
         task = self._load().tasks[context["task"]]
         raw = task.score(context["doc_id"], item.interactions)
         measured = {
-            measurement_name(metric, of_filter): _measured(metric, value)
+            measurement_name(metric, of_filter): _as_measurement(metric, value)
             for (metric, of_filter), value in raw.items()
             if task.has_mean(metric) and _is_number(value)
         }
@@ -164,7 +164,7 @@ class LMEvalTest(PromptResponseTest):
 
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any]:
         """Return the results of the task; of a group, its own and those of each of its groups and tasks."""
-        return results_of(self._load(), items)
+        return compute_results(self._load(), items)
 
 
 def _log_likelihood(item: TestItemAnnotations) -> float | None:
@@ -173,7 +173,7 @@ def _log_likelihood(item: TestItemAnnotations) -> float | None:
     return completions[0].completion.logprob if len(completions) == 1 else None
 
 
-def _measured(metric: str, value: Any) -> float:
+def _as_measurement(metric: str, value: Any) -> float:
     number = float(value)
     return bool(number) if metric in _RIGHT_OR_WRONG and number in (0, 1) else number
 
@@ -223,18 +223,18 @@ def _folders(include: str | None) -> list[Path]:
     return [installed, folder]
 
 
-def _similar(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     similar = get_close_matches(name, known, n=3, cutoff=0.7)
     return f"Did you mean {' or '.join(map(repr, similar))}? " if similar else ""
 
 
-def _configs_of(name: str, roots: list[Path]) -> Configs:
+def _read_configs(name: str, roots: list[Path]) -> Configs:
     entries = names.index(roots)
     if name not in entries:
         where = roots[0] if len(roots) == 1 else f"{roots[0]} and {roots[1]}"
         raise UnknownNameError(
             f"There is no task, group or tag '{name}' in {where}.",
-            fix=f"{_similar(name, entries)}`modelgauge list-tests --provider lm_eval --search TEXT` finds one; "
+            fix=f"{_suggest(name, entries)}`modelgauge list-tests --provider lm_eval --search TEXT` finds one; "
             "include=DIR adds a folder of your own.",
         )
     configs = Configs(entries)

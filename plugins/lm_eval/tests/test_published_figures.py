@@ -8,7 +8,7 @@ from modelgauge import Estimate, run_test
 from modelgauge_lm_eval.names import installed_folder
 
 
-def rows_of(path):
+def read_rows(path):
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -23,7 +23,7 @@ def test_recorded_solutions_of_gsm8k_score_as_published(shared_data, folder, tmp
     rows = [
         # The task's strict filter wants the answer behind "####", which the published solutions have behind "A:".
         {"prompt": f"Question: {row['question']}\nAnswer:", "response": row["solution"].replace("A:", "####")}
-        for row in rows_of(shared_data / "gsm8k" / "solutions-175b_verification.jsonl")
+        for row in read_rows(shared_data / "gsm8k" / "solutions-175b_verification.jsonl")
     ]
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -47,7 +47,7 @@ def bbq(shared_data, write_task):
             "label": row["label"],
             "condition": row["context_condition"],
         }
-        for row in rows_of(shared_data / "bbq" / "Age.jsonl")
+        for row in read_rows(shared_data / "bbq" / "Age.jsonl")
     ]
     mean = {"aggregation": "mean", "higher_is_better": True}
     return write_task(
