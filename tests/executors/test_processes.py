@@ -137,7 +137,7 @@ def test_a_slow_worker_delays_nobody(counting):
 
 
 def test_what_cannot_be_done_by_workers_is_refused_before_anything_is_asked(counting, monkeypatch):
-    with pytest.raises(UsageError, match=r"'mine' was given as an object.*--plugin FILE"):
+    with pytest.raises(UsageError, match=r"'mine' was passed as an object.*--plugin FILE"):
         counting.run(sut=FunctionSUT("mine", lambda text: "x", version=1))
     with pytest.raises(
         InvalidOptionError, match=r"There is no executor 'procesess'. Did you mean 'processes'"

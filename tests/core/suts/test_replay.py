@@ -93,10 +93,10 @@ def test_other_columns(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.jsonl", "", "holds no responses"),
+        ("a.jsonl", "", "contains no responses"),
         ("a.csv", "", "is empty"),
         ("a.csv", "\n\n", "is empty"),
-        ("a.csv", "prompt,response\n", "holds no responses"),
+        ("a.csv", "prompt,response\n", "contains no responses"),
         ("a.csv", "prompt,answer\np,r\n", "line 2: no column 'response'; there are: prompt, answer"),
         ("a.jsonl", '{"prompt": "p"}', "line 1: no column 'response'; there are: prompt"),
         ("a.jsonl", '{"prompt": "p", "response": "r"}\n{"prompt": ', "line 2: this is not JSON"),
