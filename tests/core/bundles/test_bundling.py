@@ -165,7 +165,7 @@ def test_a_torn_line_stays_out(run, data_dir, tmp_path):
 
 def test_a_run_that_is_going_on_is_refused(run, data_dir, tmp_path):
     held = lock(run.journal)
-    with pytest.raises(BundleError, match=f"The run {run.run_id} is going on"):
+    with pytest.raises(BundleError, match=f"The run {run.run_id} is still in progress"):
         bundle([run], data_dir, tmp_path / "run.mgb", Redactor())
     held.close()
 

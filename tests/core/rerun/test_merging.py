@@ -468,5 +468,5 @@ def test_run_of_somebody_else_makes_the_merged_run_somebody_elses(data, tmp_path
 def test_running_run_is_no_part(data):
     one, two = asked(data, item_range=(0, 5)), asked(data, item_range=(5, 8))
     (one.folder / "record.json").unlink()
-    with lock(one.folder / "items.jsonl"), pytest.raises(RecordError, match="is going on"):
+    with lock(one.folder / "items.jsonl"), pytest.raises(RecordError, match="is still in progress"):
         merge(paths(one, two))
