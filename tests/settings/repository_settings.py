@@ -32,6 +32,7 @@ sys.path.extend(
         "faults",
         "sessions",
         "snapshots",
+        "../plugins/openai/tests",
     )
 )
 
