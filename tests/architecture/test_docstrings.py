@@ -69,7 +69,20 @@ def test_an_argument_within_the_text_of_another_is_noticed() -> None:
 
 # --- words ----------------------------------------------------------------------------------------------------
 
-CLAUSES = {"How", "Likewise", "That", "Those", "What", "When", "Where", "Whether", "Which", "Who", "Whose"}
+CLAUSES = {
+    "How",
+    "Likewise",
+    "That",
+    "Those",
+    "What",
+    "When",
+    "Where",
+    "Whether",
+    "Which",
+    "Who",
+    "Whose",
+    "Why",
+}
 """Openings of clauses. A class or an attribute is a noun phrase, a flag is "True if …"."""
 
 ARTICLES = {"A", "All", "An", "Each", "Every", "It", "No", "One", "The", "This"}

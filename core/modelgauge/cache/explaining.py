@@ -1,4 +1,4 @@
-"""Why an answer to a request is in a cache or not.
+"""Explanations why an answer to a request is in a cache or not.
 
 A request without an answer is compared with the nearest entry. A key is JSON; its differences are named in the words
 of users: the argument of a constructor, the prompt's text.

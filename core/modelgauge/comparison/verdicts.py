@@ -268,7 +268,7 @@ class _Amounts:
 
 
 def _without_spread(row: Difference, amounts: _Amounts) -> str:
-    """Why there is no standard error, with the interval, if that exists without it."""
+    """Explain why there is no standard error, with the interval, if that exists without it."""
     alike = "have equal values" if row.ties == row.n_paired else "differ alike"
     sentence = f"they {alike} on {counted(row.n_paired, 'item')}"
     if row.n_clusters is not None:

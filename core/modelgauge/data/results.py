@@ -340,7 +340,7 @@ RunStage = Literal["items", "aggregate", "run"]
 
 
 class RunFailure(Frozen):
-    """Why a pair ended early, or has no result.
+    """The reason why a pair ended early, or has no result.
 
     Args:
         stage: items (`make_test_items` failed), aggregate, or run (a cap, the disk, a fatal SUT error).

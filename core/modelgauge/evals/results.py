@@ -54,7 +54,7 @@ class MetricData:
 
     @property
     def failure(self) -> str | None:
-        """Why the case does not pass the metric, in a sentence; None if it passes, or there is no threshold."""
+        """The reason why the case fails the metric, in a sentence; None if it passes, or there is no threshold."""
         if self.success is not False:
             return None
         where = "" if self.component is None else f" in '{self.component}'"
@@ -94,13 +94,13 @@ class TestResult:
 
     @property
     def failures(self) -> list[str]:
-        """Why it does not pass: a sentence for each metric, or `error` where no metric could judge it."""
+        """The reasons why it does not pass: a sentence for each metric, or `error` where no metric could judge it."""
         reasons = [metric.failure for metric in self.metrics_data if metric.failure is not None]
         return reasons if reasons or self.error is None else [self.error]
 
 
 def why_unjudged(result: TestResult) -> str:
-    """Why a case does not pass, as one sentence with its full stop: what metrics and apps raise has none, mostly."""
+    """Say why a case does not pass, as one sentence with its full stop. Errors of metrics and apps mostly have none."""
     return f"{'; '.join(failure.rstrip('.') for failure in result.failures)}."
 
 
@@ -213,6 +213,6 @@ def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Itera
 
 
 def _why(metric: Metric, item: ItemRecord, error: str | None) -> str:
-    """Why a metric gave no score: an item's record names the first failure only."""
+    """Say why a metric gave no score: an item's record names the first failure only."""
     own = item.failure is not None and item.failure.source_uid == metric.uid
     return error or "" if own else f"another metric failed first: {error}"

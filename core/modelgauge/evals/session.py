@@ -96,7 +96,7 @@ class SessionSecrets(SecretStore):
         ]
 
     def _problem(self, description: SecretDescription) -> str | None:
-        """Why a secret is found no more; None if it is."""
+        """Say why a secret is no longer found; None if it is found."""
         try:
             found = self.find(description)
         except SettingsError as error:

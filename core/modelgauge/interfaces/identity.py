@@ -154,7 +154,7 @@ class Identified:
         return {**identity, "settings": made.settings} if made.settings else identity
 
     def why_uncacheable(self, asked: "Mapping[str, Identified] | None" = None) -> str | None:
-        """Why calls of this object cannot be cached; None if they can.
+        """Say why calls of this object cannot be cached; None if they can.
 
         Args:
             asked: the SUTs that a judge asks, by its own names.

@@ -23,7 +23,7 @@ _AS_IT_IS = "/:@$!*'();=~"
 
 
 def uid_problem(uid: object) -> str | None:
-    """Why this cannot be a uid; None if it can."""
+    """Say why this cannot be a uid; None if it can."""
     if not isinstance(uid, str) or not uid:
         return "a uid is a text that is not empty"
     if uid.split() != [uid] or not uid.isprintable():
@@ -34,7 +34,7 @@ def uid_problem(uid: object) -> str | None:
 
 
 def provider_problem(prefix: object) -> str | None:
-    """Why this cannot be the prefix of a provider; None if it can."""
+    """Say why this cannot be the prefix of a provider; None if it can."""
     if isinstance(prefix, str) and "/" in prefix:
         return "a provider has no '/': the model begins there"
     return uid_problem(prefix)

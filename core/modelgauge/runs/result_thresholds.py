@@ -147,7 +147,7 @@ class ThresholdOutcome(Frozen):
 
     @property
     def why(self) -> str:
-        """Why it was not reached, in words."""
+        """The reason why it was not reached, in words."""
         number = f"{self.threshold.value:g}"
         if self.value is None:
             return f"there is no {self.result}, which must reach {number}"

@@ -145,7 +145,7 @@ def learn_secrets(made: Identified, redactor: Redactor) -> None:
 
 
 def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: Redactor) -> str | None:
-    """Why a call is used and never stored: a secret stands in it; None if none does.
+    """Say why a call is used and never stored: it contains a secret; None if it contains none.
 
     Args:
         owner: was called.

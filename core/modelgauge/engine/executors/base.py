@@ -44,7 +44,7 @@ class Link(Protocol):
         """End the worker at once, unless it has ended: what it still does is lost."""
 
     def why_ended(self) -> str:
-        """Why the worker has ended, as the end of a sentence: 'by signal 9'."""
+        """Say why the worker has ended, as the end of a sentence: 'by signal 9'."""
         ...
 
 
