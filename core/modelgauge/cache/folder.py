@@ -122,7 +122,7 @@ class FolderBackend(ReadOnlyFolder):
         return self.leases.take(digests)
 
     def release(self, digests: Sequence[str]) -> None:
-        """End leases."""
+        """Give the leases of keys back."""
         self.leases.give_back(digests)
 
     def _is_shared(self) -> bool:

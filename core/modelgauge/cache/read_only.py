@@ -48,7 +48,7 @@ class ReadOnlyFolder(CacheBackend):
         """Do nothing: each call opens the file."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: no file is open between calls."""
 
     def explain(self, error: Exception, work: Work) -> CacheError:
         """Return the error that users see."""

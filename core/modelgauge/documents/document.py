@@ -237,7 +237,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table.
+    """A table in a document.
 
     Args:
         columns: of equal length.

@@ -32,6 +32,7 @@ from modelgauge.testing.report import (
 )
 from modelgauge.testing.samples import OPTIONS
 from modelgauge.testing.subject import Subject, Translation, quiet_runner
+from modelgauge.wording.phrases import capitalized
 
 _UNSAFE = frozenset("\\'\"`$&|;<>(){}[]*!#%^")
 _REQUESTS = "its requests"
@@ -117,7 +118,7 @@ def test_requests(subject: Subject) -> None:
         if isinstance(error, ModelGaugeError) and not label.startswith("a plain"):
             continue  # what it cannot do, it may refuse with an error that says why
         if error is not None and request is None:
-            what = f"{label.capitalize()} cannot be translated: it raised {describe_error(error)}."
+            what = f"{capitalized(label)} cannot be translated: it raised {describe_error(error)}."
             fix = "Make a request of it, or raise an error of modelgauge.errors that says why not."
             raise Problem(what, fix, format_traceback(error), method)
 

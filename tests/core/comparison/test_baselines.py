@@ -86,7 +86,7 @@ def test_deleted_baseline_is_named_until_it_is_restored(tmp_path):
     restore_from_trash(trashed.name, tmp_path)
     assert meant(tmp_path, run) == [baseline.run_id]
     baseline.path.rename(tmp_path / "elsewhere")
-    with pytest.raises(RecordError, match=r"not in .* any more"):
+    with pytest.raises(RecordError, match=r"not in .* any more. Pin another: .* RUN --for 'test:exam'"):
         meant(tmp_path, run)
 
 

@@ -23,7 +23,7 @@ from modelgauge.runs.notes import Notes
 from modelgauge.runs.recorded_run import RecordedRun, recorded_run
 from modelgauge.runs.trash import TRASH
 from modelgauge.wording.did_you_mean import known_names
-from modelgauge.wording.phrases import first_few
+from modelgauge.wording.phrases import capitalized, first_few
 
 _FILE, _LOCK = "baselines.json", ".baselines.lock"
 _KINDS = {"tag": "tag", "dataset": "data set", "test": "test"}
@@ -187,7 +187,7 @@ class Baselines:
             )
         raise RecordError(
             f"The baseline of {subject.words}, run {run_id}, is not in {self._data_dir / RUNS} any more.",
-            fix=f"{again.capitalize()}.",
+            fix=f"{capitalized(again)}.",
         )
 
 
