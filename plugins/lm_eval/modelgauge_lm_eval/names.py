@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from modelgauge.errors import PluginError
+
 Kind = Literal["task", "group", "tag"]
 Keys = dict[str, list[str]]
 
@@ -42,18 +44,28 @@ class Entry:
     tasks: list[str] = field(default_factory=list)
 
 
-def installed_folder() -> Path | None:
-    """Return the folder of lm-eval's own tasks; None if lm-eval is not installed."""
+def installed_folder() -> Path:
+    """Return the folder of lm-eval's own tasks.
+
+    Raises:
+        PluginError: lm-eval is not installed.
+    """
     spec = find_spec("lm_eval")
     if spec is None or not spec.submodule_search_locations:
-        return None
+        raise PluginError(
+            "lm-eval is not installed.",
+            fix="pip install 'modelgauge-plugin-lm-eval[lm-eval]', or lm_eval alone.",
+        )
     return Path(spec.submodule_search_locations[0]) / "tasks"
 
 
 def installed_names() -> list[str]:
-    """Return the names of all tasks, groups and tags of the installed lm-eval, for completion and lists."""
-    folder = installed_folder()
-    return [] if folder is None else sorted(_installed(folder))
+    """Return the names of all tasks, groups and tags of the installed lm-eval, for completion and lists.
+
+    Raises:
+        PluginError: lm-eval is not installed.
+    """
+    return sorted(_installed(installed_folder()))
 
 
 def index(folders: Sequence[Path]) -> dict[str, Entry]:

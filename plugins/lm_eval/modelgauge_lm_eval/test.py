@@ -202,11 +202,6 @@ def _check(shots: int | None, limit: float | None) -> None:
 def _folders(include: str | None) -> list[Path]:
     """Return the folders of tasks: those of lm-eval, and the user's own."""
     installed = names.installed_folder()
-    if installed is None:
-        raise PluginError(
-            "lm-eval is not installed.",
-            fix="pip install 'modelgauge-plugin-lm-eval[lm-eval]', or lm_eval alone.",
-        )
     try:
         found = version("lm_eval")
     except PackageNotFoundError:

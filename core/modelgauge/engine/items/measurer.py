@@ -182,7 +182,7 @@ def reducer(name: str, repeats: int) -> Reducer:
         if of != repeats or right > of:
             raise InvalidOptionError(
                 f"{name} does not fit {counted(repeats, 'repeat')}.",
-                fix=f"Use --reduce {min(right, repeats)}of{repeats}, or as many --repeats as N of MofN.",
+                fix=f"Use --reduce {min(right, repeats)}of{repeats}{'' if of == repeats else f', or --repeats {of}'}.",
             )
         return Reducer(name, partial(at_least, name, right), repeats, repeats)
     raise InvalidOptionError(f"There is no way to reduce repeats by '{name}'.", fix=f"Use {WAYS}.")
